@@ -71,10 +71,9 @@ func (a *Attempt) Position() int32 { return a.Attempt % 100 }
 // operation continues in another run.
 func (a *Attempt) Run() int32 { return a.Attempt / 100 }
 
-// EndAt is StartedAt + DurationMS; a duration that was not reported counts 0.
-func (a *Attempt) EndAt() time.Time {
-	return a.StartedAt.Add(time.Duration(a.DurationMS.Value) * time.Millisecond)
-}
+// EndUnixMS is the end, StartedAt + DurationMS, in Unix milliseconds; a duration
+// that was not reported counts 0.
+func (a *Attempt) EndUnixMS() int64 { return a.StartedAt.UnixMilli() + a.DurationMS.Value }
 
 // Normalize fills in the defaults of the wire format and truncates times to the
 // millisecond in UTC. It is idempotent. It leaves what has no default (such as
