@@ -24,8 +24,11 @@ type Completeness struct {
 // EmitterGap tells how many records of one emitting process never arrived:
 // Missing = MaxSeq + 1 − Distinct.
 type EmitterGap struct {
-	Tenant, Emitter           string
-	Missing, MaxSeq, Distinct uint64
+	Tenant   string `json:"tenant"`
+	Emitter  string `json:"emitter"`
+	Missing  uint64 `json:"missing"`
+	MaxSeq   uint64 `json:"max_seq"`
+	Distinct uint64 `json:"distinct"`
 }
 
 // EmitterGaps looks at every line ever received, before de-duplication: the
