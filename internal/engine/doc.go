@@ -1,0 +1,19 @@
+// Package engine is the client side of the embedded store: a ClickHouse of our
+// own in a process of its own, one for each data directory.
+//
+// Open makes sure that an engine runs in a directory, starting it detached if
+// none does, and makes this process one of its clients until Close or its end.
+// The engine leaves by itself 10 s after its last client has gone: no client ever
+// stops it, and none leaves it behind.  An engine that crashed is started again by
+// the next call that needs it.
+//
+// The engine listens on loopback only, on ports that differ from start to start.
+// Never keep an address: use DialTCP as the dialer of a connection pool.  User and
+// password stay the same for a directory.
+//
+// Package datadir documents the files of a data directory.  To add to ClickHouse's
+// own configuration, set Options.ExtraConfig or write DIR/extra.xml; both are what
+// would stand inside <clickhouse>, and count from the next start.
+//
+// This package does not link the library: cmd/engine does, through package host.
+package engine
