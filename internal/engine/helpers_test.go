@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
+	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/retrylens/retrylens/internal/engine"
+	"github.com/retrylens/retrylens/internal/engine/datadir"
 )
 
 func dialer(c *engine.Client) func(context.Context, string) (net.Conn, error) {
@@ -39,4 +44,42 @@ func opener(dir string) int {
 	fmt.Println(ep.PID)
 	os.Stdin.Read(make([]byte, 1))
 	return 0
+}
+
+// clearCloseOnExec makes children inherit f, as those of a careless program would.
+func clearCloseOnExec(t *testing.T, f *os.File) {
+	t.Helper()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func requireOwnSession(t *testing.T, pid int) {
+	t.Helper()
+	sid, err := unix.Getsid(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sid != pid {
+		t.Errorf("session of the engine is %d, want its own, %d", sid, pid)
+	}
+}
+
+// kill sends sig to the engine of c and waits until that process is gone.
+func kill(t *testing.T, c *engine.Client, dir string, sig syscall.Signal) {
+	t.Helper()
+	pid := endpointOf(t, c).PID
+	if err := syscall.Kill(pid, sig); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, fmt.Sprintf("engine %d is gone", pid), func() bool { return dead(t, dir) })
+}
+
+func dead(t *testing.T, dir string) bool {
+	t.Helper()
+	lives, err := datadir.Dir(dir).EngineLives()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !lives
 }

@@ -25,6 +25,14 @@ var configText string
 //go:embed users.xml.tmpl
 var usersText string
 
+// tableEngines are those that the owner may use: none reaches out of the engine
+// but Distributed, which also needs the grant for REMOTE.
+var tableEngines = []string{
+	"MergeTree", "ReplacingMergeTree", "SummingMergeTree", "AggregatingMergeTree", "CollapsingMergeTree",
+	"VersionedCollapsingMergeTree", "CoalescingMergeTree", "Memory", "Null", "Log", "TinyLog", "StripeLog",
+	"Set", "Join", "Buffer", "Merge", "Dictionary", "Distributed", "GenerateRandom",
+}
+
 // config is what the two templates are filled with.
 type config struct {
 	ServerLog, ErrorLog string
@@ -37,6 +45,7 @@ type config struct {
 	Database                    string
 	User, UserSHA256            string
 	Viewer, ViewerSHA256        string
+	TableEngines                []string
 	ListenQuota                 int
 	ViewerMemory, SessionMemory int64
 }
@@ -82,6 +91,7 @@ func newConfig(d datadir.Dir, o Options) (config, error) {
 		UserSHA256:    hexSHA256(pw.User),
 		Viewer:        datadir.Viewer,
 		ViewerSHA256:  hexSHA256(pw.Viewer),
+		TableEngines:  tableEngines,
 		ListenQuota:   chdb.Listens,
 		ViewerMemory:  2 << 30,
 		SessionMemory: 64 << 20,

@@ -36,7 +36,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("engine is ready", "dir", d, "pid", state.PID, "http", state.HTTPAddr,
 		"tcp", state.TCPAddr, "version", state.Version, "took", time.Since(state.StartedAt).Round(time.Millisecond))
-	return run(ctx, d, o, s)
+	return run(ctx, d, o, s, state.HTTPAddr)
 }
 
 // acquire makes this process the engine of dir and clears what a killed one left.
@@ -148,7 +148,7 @@ func startError(told []string) error {
 }
 
 // run waits for a reason to stop, and stops.
-func run(ctx context.Context, d datadir.Dir, o Options, s *chdb.Session) error {
+func run(ctx context.Context, d datadir.Dir, o Options, s *chdb.Session, httpAddr string) error {
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
 	select {
@@ -161,7 +161,9 @@ func run(ctx context.Context, d datadir.Dir, o Options, s *chdb.Session) error {
 		defer lock.Release()
 		o.Logger.Info("engine stops: no client any more", "linger", o.Linger)
 	}
-	return errors.Join(d.RemoveState(), stop(s, o.StopTimeout, o.Logger))
+	err := d.RemoveState()
+	drain(d, httpAddr, o.Logger)
+	return errors.Join(err, stop(s, o.StopTimeout, o.Logger))
 }
 
 func endedError(s *chdb.Session, err error) error {
