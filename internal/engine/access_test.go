@@ -39,7 +39,6 @@ func TestOwnerReachesNothingOutside(t *testing.T) {
 		"SELECT * FROM s3('http://127.0.0.1:1/bucket/k', 'LineAsString')",
 		"SELECT * FROM mysql('127.0.0.1:1', 'd', 't', 'u', 'p')",
 		"SELECT * FROM postgresql('127.0.0.1:1', 'd', 't', 'u', 'p')",
-		"SELECT * FROM sqlite('/tmp/x.db', 't')",
 		"CREATE TABLE retrylens.f (a String) ENGINE = File(CSV, '/tmp/x.csv')",
 		"CREATE TABLE retrylens.u (a String) ENGINE = URL('http://127.0.0.1:1/', CSV)",
 		"CREATE DATABASE elsewhere",
@@ -51,6 +50,32 @@ func TestOwnerReachesNothingOutside(t *testing.T) {
 		"SYSTEM STOP LISTEN HTTP",
 	} {
 		requireDenied(t, conn.Exec(testContext(t), sql), sql)
+	}
+}
+
+// TestFilesOfOthers: file() asks for no grant, so the kernel must say no.
+func TestFilesOfOthers(t *testing.T) {
+	t.Setenv("RETRYLENS_TEST_SECRET", "s3cret-of-the-shell")
+	dir := t.TempDir()
+	c := enginetest.Start(t, enginetest.WithDir(dir), enginetest.WithConfig("<macros><shard>1</shard></macros>"))
+	ep, err := c.ViewerEndpoint(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	viewer := connectAs(t, c, ep)
+	for _, name := range []string{
+		"/etc/hostname", "/etc/passwd", os.Args[0],
+		filepath.Join(dir, "password"), filepath.Join(dir, "viewer.password"),
+		filepath.Join(dir, "extra.xml"), filepath.Join(dir, "config/config.xml"),
+	} {
+		var got string
+		err := viewer.QueryRow(testContext(t), "SELECT file('"+name+"')").Scan(&got)
+		if err == nil {
+			t.Errorf("file(%q) was read: %d bytes", name, len(got))
+		}
+	}
+	if env := scalar[string](t, viewer, "SELECT file('/proc/self/environ')"); strings.Contains(env, "s3cret") {
+		t.Error("the engine has the environment of its client's shell")
 	}
 }
 
@@ -157,14 +182,14 @@ func TestNothingIsReadableByOthers(t *testing.T) {
 	o.Dir = filepath.Join(o.Dir, "made", "by", "us")
 	enginetest.Start(t, enginetest.WithDir(o.Dir))
 	requireMode(t, o.Dir, 0o700)
-	for _, name := range []string{"password", "viewer.password", "engine.json", "engine.log", "config/users.xml"} {
+	for _, name := range []string{"password", "viewer.password", "engine.json", "engine.log"} {
 		requireMode(t, filepath.Join(o.Dir, name), 0o600)
 	}
 	pw, err := os.ReadFile(filepath.Join(o.Dir, "password"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"engine.json", "engine.log", "config/users.xml", "config/config.xml"} {
+	for _, name := range []string{"engine.json", "engine.log"} {
 		b, err := os.ReadFile(filepath.Join(o.Dir, name))
 		if err != nil {
 			t.Fatal(err)

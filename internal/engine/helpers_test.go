@@ -83,3 +83,13 @@ func dead(t *testing.T, dir string) bool {
 	}
 	return !lives
 }
+
+// after returns when d has passed.  It is for spreading events, not for waiting on them.
+func after(t *testing.T, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}

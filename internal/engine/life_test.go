@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -127,9 +126,7 @@ func TestOpenWhileEngineLeaves(t *testing.T) {
 		pids[endpointOf(t, c).PID] = true
 		conn.Close()
 		c.Close()
-		wait, cancel := context.WithTimeout(t.Context(), time.Duration(10*i)*time.Millisecond)
-		<-wait.Done() // vary where in the leaving the next Open falls
-		cancel()
+		after(t, time.Duration(10*i)*time.Millisecond) // vary where in the leaving the next Open falls
 	}
 	t.Logf("%d engines served 8 clients", len(pids))
 }
@@ -204,5 +201,27 @@ func TestSIGTERMWithARunningQuery(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(o.Dir, "engine.log"))
 	if err != nil || !strings.Contains(string(log), "engine stopped") {
 		t.Errorf("engine.log tells of no orderly stop (%v):\n%s", err, log)
+	}
+}
+
+func TestForegroundStopsInOrder(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(sig.String(), func(t *testing.T) {
+			o := enginetest.Options(t)
+			cmd := osexec.Command(o.Binary, "serve", "--data", o.Dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			d := datadir.Dir(o.Dir)
+			eventually(t, "engine is ready", func() bool { l, _, _ := d.Look(); return l == datadir.Ready })
+			c := enginetest.Open(t, o) // finds it
+			if got := endpointOf(t, c).PID; got != cmd.Process.Pid {
+				t.Errorf("PID %d, want that of the one in the foreground, %d", got, cmd.Process.Pid)
+			}
+			cmd.Process.Signal(sig)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("serve = %v, want exit code 0", err)
+			}
+		})
 	}
 }

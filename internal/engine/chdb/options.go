@@ -20,6 +20,9 @@ type Options struct {
 	TCPPort    int
 	LogLevel   string // ClickHouse's: error, warning, information, debug, trace
 
+	// Confine is called on the thread that the engine's threads descend from, before
+	// it starts.  If it fails the engine does not start.
+	Confine     func() error
 	CrashOutput *os.File // where a crash of the Go part is told
 }
 

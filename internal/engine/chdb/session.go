@@ -33,6 +33,11 @@ func Start(o Options) (*Session, error) {
 	s := &Session{lib: lib, tty: tty, done: make(chan error, 1)}
 	go func() {
 		runtime.LockOSThread()
+		// Never unlocked: what Confine did to the thread must not reach others.
+		if err := o.Confine(); err != nil {
+			s.done <- err
+			return
+		}
 		s.done <- lib.cmdline(o.args())
 	}()
 	return s, nil

@@ -10,7 +10,7 @@
 //	viewer.password  of the user viewer, mode 0600
 //	extra.xml        optional: more XML for inside <clickhouse> of the config
 //	engine.log       what a detached engine says: starts, stops, crashes
-//	config/          config.xml and users.xml, written anew at every start
+//	config/          config.xml and users.xml, there only while an engine starts
 //	log/             ClickHouse's own log
 //	files/           the only place that user_files_path names
 //	clickhouse/      ClickHouse's data

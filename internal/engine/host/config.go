@@ -72,6 +72,10 @@ func writeConfig(d datadir.Dir, o Options) (string, error) {
 	return file, render(file, configText, c)
 }
 
+// removeConfig removes what writeConfig wrote once the engine has read it: extra.xml
+// may have passwords of other engines in it, and file() could read them there.
+func removeConfig(d datadir.Dir) error { return os.RemoveAll(d.ConfigDir()) }
+
 func newConfig(d datadir.Dir, o Options) (config, error) {
 	pw, err := d.Passwords()
 	if err != nil {

@@ -25,6 +25,9 @@ func Serve(ctx context.Context, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if err := cleanEnvironment(); err != nil {
+		return err
+	}
 	d, lock, err := acquire(ctx, o.Dir)
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func start(ctx context.Context, d datadir.Dir, o Options) (*chdb.Session, datadi
 	if err != nil {
 		return nil, state, err
 	}
-	return s, state, d.WriteState(state)
+	return s, state, errors.Join(removeConfig(d), d.WriteState(state))
 }
 
 func chdbOptions(d datadir.Dir, o Options) (chdb.Options, error) {
@@ -111,8 +114,20 @@ func chdbOptions(d datadir.Dir, o Options) (chdb.Options, error) {
 		HTTPPort:    http,
 		TCPPort:     tcp,
 		LogLevel:    o.LogLevel,
+		Confine:     func() error { return confineOrWarn(d, o.Logger) },
 		CrashOutput: o.CrashOutput,
 	}, err
+}
+
+// confineOrWarn is confine, but lets an engine start on a kernel without Landlock.
+func confineOrWarn(d datadir.Dir, log *slog.Logger) error {
+	err := confine(d)
+	if errors.Is(err, errors.ErrUnsupported) {
+		log.Warn("this kernel has no Landlock: whoever may log in to the engine can read, "+
+			"with the SQL function file(), whatever its user can", "err", err)
+		return nil
+	}
+	return err
 }
 
 // awaitUp waits until both listeners listen.
