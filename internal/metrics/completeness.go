@@ -32,13 +32,15 @@ type EmitterGap struct {
 }
 
 // EmitterGaps looks at every line ever received, before de-duplication: the
-// total missing (not set when no record has emitter and seq) and the gaps.
-func EmitterGaps(attempts []retrylens.Attempt) (retrylens.Opt[uint64], []EmitterGap) {
+// total missing (not set when no record has emitter and seq) and the gaps. With
+// tenants given, at theirs only: a report filtered by tenant tells nothing of
+// the others.
+func EmitterGaps(attempts []retrylens.Attempt, tenants ...string) (retrylens.Opt[uint64], []EmitterGap) {
 	type emitter struct{ tenant, name string }
 	seen := map[emitter]map[int64]struct{}{}
 	for i := range attempts {
 		a := &attempts[i]
-		if a.Emitter == "" || !a.Seq.Set {
+		if a.Emitter == "" || !a.Seq.Set || len(tenants) > 0 && !slices.Contains(tenants, a.Tenant) {
 			continue
 		}
 		e := emitter{a.Tenant, a.Emitter}

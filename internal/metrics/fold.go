@@ -11,7 +11,8 @@ import (
 
 // Fold answers a query from attempts: normalized, in any order, duplicates
 // included. Records further than 10 minutes outside the window are not looked
-// at; completeness is that of all the attempts given. Quantiles are exact.
+// at; completeness is that of all the attempts given, of the tenants asked for.
+// Quantiles are exact.
 func Fold(attempts []retrylens.Attempt, q Query) (*Report, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
@@ -19,7 +20,7 @@ func Fold(attempts []retrylens.Attempt, q Query) (*Report, error) {
 	f := folder{q: q, groups: map[string]*group{}}
 	eachOperation(candidates(attempts, q), q.AsOf, f.add)
 	c := &Completeness{KnownUsageRatio: f.total.knownUsage()}
-	c.RecordsMissing, c.Emitters = EmitterGaps(attempts)
+	c.RecordsMissing, c.Emitters = EmitterGaps(attempts, q.Filters[DimTenant]...)
 	return NewReport(q, f.rows(), f.total.Open, c), nil
 }
 

@@ -20,7 +20,18 @@ func TestFoldConforms(t *testing.T) {
 }
 
 func TestEveryFigureHasAScript(t *testing.T) {
-	expected := map[string]bool{}
+	expected := expectedWords(t)
+	for _, f := range metrics.Formulas {
+		if !expected[f.Name] {
+			t.Errorf("no script expects %s", f.Name)
+		}
+	}
+}
+
+// expectedWords are the words of all expect lines, without any {key}.
+func expectedWords(t *testing.T) map[string]bool {
+	t.Helper()
+	words := map[string]bool{}
 	names, _ := fs.Glob(conformance.Scripts(), "*.txt")
 	for _, name := range names {
 		src, _ := fs.ReadFile(conformance.Scripts(), name)
@@ -28,20 +39,21 @@ func TestEveryFigureHasAScript(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for _, c := range cases {
-			for _, q := range c.Queries {
-				for _, check := range q.Checks {
-					for _, w := range check.Words {
-						figure, _, _ := strings.Cut(w, "{")
-						expected[figure] = true
-					}
-				}
+		for _, c := range checksOf(cases) {
+			for _, w := range c.Words {
+				figure, _, _ := strings.Cut(w, "{")
+				words[figure] = true
 			}
 		}
 	}
-	for _, f := range metrics.Formulas {
-		if !expected[f.Name] {
-			t.Errorf("no script expects %s", f.Name)
+	return words
+}
+
+func checksOf(cases []script.Case) (checks []script.Check) {
+	for _, c := range cases {
+		for _, q := range c.Queries {
+			checks = append(checks, q.Checks...)
 		}
 	}
+	return checks
 }
