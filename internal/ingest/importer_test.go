@@ -94,7 +94,7 @@ func TestBadLinesAreNamedAndNothingElseIsLost(t *testing.T) {
 		"10 MB line":          {with("x", `"reason":"`+strings.Repeat("y", 10<<20)+`"`), "", "longer than 65536 bytes"},
 		"NUL bytes":           {"\x00\x00\x00", "", "not a JSON object"},
 		"lone surrogate":      {with("x", `"model":"\ud83d"`), "model", "invalid JSON: lone surrogate in a string"},
-		"cut line":            {good("x")[:34], "logical_id", "invalid JSON: unexpected end of the line"},
+		"cut line":            {good("x")[:32], "logical_id", "invalid JSON: unexpected end of the line"},
 		"two objects":         {good("x") + good("y"), "", "more data after the object"},
 		"logical_id missing":  {`{"attempt":0,"provider":"openai","started_at":"2026-11-28T02:59:10Z","outcome":"success"}`, "logical_id", "missing"},
 		"second line a list":  {"[" + good("x") + "]", "", "not a JSON object: got an array"},
