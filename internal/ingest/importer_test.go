@@ -285,6 +285,24 @@ func TestFilesAndStdin(t *testing.T) {
 	}
 }
 
+func TestASourceThatCannotBeOpenedEndsTheImport(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.ndjson")
+	if err := os.WriteFile(path, []byte(good("a")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sources, err := ingest.FileSources(nil, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	im, _ := ingest.New(ingest.Options{Sink: discard{}, Limits: limits})
+	if _, err := im.Run(t.Context(), sources...); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "ingest: 0 records were stored, then: open "+path) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBatchesHaveTheirSizeAndOrder(t *testing.T) {
 	var sink memorySink
 	var last ingest.Progress

@@ -65,13 +65,13 @@ type stream struct {
 func (s Source) stream(read *atomic.Int64) (*stream, error) {
 	raw, err := s.open()
 	if err != nil {
-		return nil, fmt.Errorf("ingest: %w", err)
+		return nil, err
 	}
 	plain := bufio.NewReaderSize(&countingReader{raw, read}, 256<<10)
 	st := &stream{raw: raw, close: func() {}}
 	if st.Reader, err = decompress(plain, &st.close); err != nil {
 		raw.Close()
-		return nil, fmt.Errorf("ingest: %s: %w", s.Name, err)
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	return st, nil
 }

@@ -7,4 +7,7 @@
 // ratio, a falling retry success) follows from the fault and the retry policy;
 // no figure is drawn. Providers, callers and clock do not know each other's
 // insides; a request and a reply are all that passes between them.
+//
+// Latencies are drawn with package math, whose last digit may differ between
+// processor architectures: bytes are promised on one architecture.
 package sim
