@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"time"
@@ -101,7 +100,10 @@ func parseInt(v value) (int64, string) {
 	if v.kind != '0' {
 		return 0, v.wrongType("an integer")
 	}
-	digits, negative := bytes.CutPrefix(v.text, []byte{'-'})
+	digits, negative := v.text, v.text[0] == '-'
+	if negative {
+		digits = digits[1:]
+	}
 	var n int64
 	for _, c := range digits {
 		if c < '0' || c > '9' {
