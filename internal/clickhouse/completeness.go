@@ -1,0 +1,51 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// completeness tells what is missing: per emitter, over all lines it ever sent
+// whatever the window; filtered by tenant, of those tenants only.
+func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics.Counters) (*metrics.Completeness, error) {
+	gaps, err := s.emitterGaps(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
+	}
+	c := &metrics.Completeness{}
+	c.RecordsMissing, c.Emitters = metrics.SumGaps(gaps)
+	if total.ExecutedAttempts > 0 {
+		c.KnownUsageRatio = retrylens.Some(float64(total.ExecutedKnownUsage) / float64(total.ExecutedAttempts))
+	}
+	return c, nil
+}
+
+func (s *Store) emitterGaps(ctx context.Context, q metrics.Query) ([]metrics.EmitterGap, error) {
+	text := "SELECT tenant, emitter, max(max_seq) AS top, groupBitmapMerge(seqs) AS seen FROM " + s.database + ".emitter_seqs WHERE 1"
+	var params []any
+	if tenants := q.Filters[metrics.DimTenant]; len(tenants) > 0 {
+		text += " AND tenant IN {tenant:Array(String)}"
+		params = append(params, clickhouse.Named("tenant", tenants))
+	}
+	text += " GROUP BY tenant, emitter"
+	rows, err := s.conn.Query(s.with(ctx, nil), text, params...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []metrics.EmitterGap
+	for rows.Next() {
+		var g metrics.EmitterGap
+		if err := rows.Scan(&g.Tenant, &g.Emitter, &g.MaxSeq, &g.Distinct); err != nil {
+			return nil, err
+		}
+		g.Missing = g.MaxSeq + 1 - g.Distinct
+		out = append(out, g)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,103 @@
+package clickhouse
+
+import (
+	"strings"
+	"time"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// folder adds up the rows of every slice.
+type folder struct {
+	q      metrics.Query
+	groups map[string]*foldGroup
+	total  metrics.Counters // of the whole report, whatever its groups
+}
+
+type foldGroup struct {
+	metrics.Row
+	latency, retryTax metrics.Sketch
+}
+
+func newFolder(q metrics.Query) *folder {
+	return &folder{q: q, groups: map[string]*foldGroup{}}
+}
+
+func (f *folder) add(r *foldRow, statement string) {
+	r.complete(statement)
+	f.total.Add(&r.Counters)
+	if r.empty() || f.q.Spend() && r.ExecutedAttempts == 0 {
+		return
+	}
+	g := f.group(r.key())
+	g.Counters.Add(&r.Counters)
+	for _, idx := range r.latency {
+		g.latency.AddBucket(idx, 1)
+	}
+	for _, idx := range r.retryTax {
+		g.retryTax.AddBucket(idx, 1)
+	}
+	g.retryTax.AddBucket(0, r.untaxed)
+}
+
+// empty tells the row of a statement without groups that found nothing.
+func (r *foldRow) empty() bool {
+	return r.Operations == 0 && r.KeyConflicts == 0 && r.ExecutedAttempts == 0
+}
+
+func (f *folder) group(k metrics.Key) *foldGroup {
+	// Values hold no control characters, so the joined key is unique.
+	key := strings.Join(k.Dims, "\x00") + "\x00" + k.Bucket.Format(time.RFC3339)
+	g := f.groups[key]
+	if g == nil {
+		g = &foldGroup{Row: metrics.Row{Key: k}}
+		f.groups[key] = g
+	}
+	return g
+}
+
+// addReport adds what the reference fold says of one operation: its quantiles
+// are that operation's own figures.
+func (f *folder) addReport(r *metrics.Report) {
+	for _, row := range r.Rows {
+		g := f.group(row.Key)
+		g.Counters.Add(&row.Counters)
+		addSample(&g.latency, row.Latency.P50)
+		addSample(&g.retryTax, row.RetryTax.P50)
+	}
+}
+
+func addSample(s *metrics.Sketch, v retrylens.Opt[int64]) {
+	if v.Set {
+		s.Add(v.Value)
+	}
+}
+
+func (f *folder) rows() []metrics.Row {
+	rows := make([]metrics.Row, 0, len(f.groups))
+	for _, g := range f.groups {
+		if f.q.Spend() {
+			g.Counters = spendOnly(g.Counters)
+		} else {
+			g.Latency, g.RetryTax = g.latency.Quantiles(), g.retryTax.Quantiles()
+		}
+		rows = append(rows, g.Row)
+	}
+	return rows
+}
+
+// spendOnly keeps the figures of executed attempts; a row by what was executed
+// holds no others.
+func spendOnly(c metrics.Counters) metrics.Counters {
+	return metrics.Counters{
+		ExecutedAttempts: c.ExecutedAttempts, ExecutedKnownUsage: c.ExecutedKnownUsage,
+		BilledTokens: c.BilledTokens, BilledCostUSD: c.BilledCostUSD,
+		OrphanedAttempts: c.OrphanedAttempts, OrphanedPromptTokens: c.OrphanedPromptTokens,
+		OrphanedCompletionTokens: c.OrphanedCompletionTokens, OrphanedCostUSD: c.OrphanedCostUSD,
+		OrphanedTokensByReason: c.OrphanedTokensByReason, OrphanedCostUSDByReason: c.OrphanedCostUSDByReason,
+		OrphanedTokensByUsageSource: c.OrphanedTokensByUsageSource, OrphanSuspects: c.OrphanSuspects,
+		RecoveredTokens: c.RecoveredTokens, RecoveredCostUSD: c.RecoveredCostUSD,
+		RedundantTokens: c.RedundantTokens, RedundantCostUSD: c.RedundantCostUSD,
+	}
+}

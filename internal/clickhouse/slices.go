@@ -1,0 +1,105 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// window is a half-open range of operation starts in Unix milliseconds.
+type window struct{ from, to int64 }
+
+func (w window) String() string {
+	const form = "2006-01-02T15:04:05.000Z"
+	return time.UnixMilli(w.from).UTC().Format(form) + ".." + time.UnixMilli(w.to).UTC().Format(form)
+}
+
+// defaultSliceRows is about how many rows one slice reads: enough to make the margin
+// around it and the planning small, few enough to keep the engine below 1 GiB
+// even if none of them is a successful first attempt.
+const defaultSliceRows = 1_000_000
+
+// sliceGrain is the length that slices are multiples of.
+const sliceGrain = 10 * time.Minute
+
+// block counts the rows of one grain.
+type block struct {
+	start int64 // Unix milliseconds
+	rows  uint64
+}
+
+// slices cuts the window where there are rows.
+func (s *Store) slices(ctx context.Context, q metrics.Query) ([]window, error) {
+	blocks, err := s.blocks(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: count the window: %w", err)
+	}
+	return cut(blocks, q, s.sliceRows), nil
+}
+
+// cut packs blocks, in order of time, into slices of at most rows rows or one
+// block, clipped to the query's window.
+func cut(blocks []block, q metrics.Query, rows uint64) []window {
+	var out []window
+	var held uint64
+	grain := sliceGrain.Milliseconds()
+	for _, b := range blocks {
+		w := clip(window{b.start, b.start + grain}, q)
+		last := len(out) - 1
+		switch {
+		case w.from >= w.to:
+		case last >= 0 && held+b.rows <= rows && out[last].to == w.from:
+			out[last].to = w.to
+			held += b.rows
+		default:
+			out = append(out, w)
+			held = b.rows
+		}
+	}
+	return out
+}
+
+func clip(w window, q metrics.Query) window {
+	if !q.From.IsZero() {
+		w.from = max(w.from, q.From.UnixMilli())
+	}
+	if !q.To.IsZero() {
+		w.to = min(w.to, q.To.UnixMilli())
+	}
+	return w
+}
+
+func (s *Store) blocks(ctx context.Context, q metrics.Query) ([]block, error) {
+	text := "SELECT intDiv(toUnixTimestamp64Milli(operation_started_at), {grain:Int64}) * {grain:Int64} AS start, count() FROM " + s.database + ".attempts WHERE 1"
+	params := []any{clickhouse.Named("grain", sliceGrain.Milliseconds())}
+	if !q.From.IsZero() {
+		text += " AND operation_started_at >= fromUnixTimestamp64Milli({from:Int64}, 'UTC')"
+		params = append(params, clickhouse.Named("from", q.From.UnixMilli()))
+	}
+	if !q.To.IsZero() {
+		text += " AND operation_started_at < fromUnixTimestamp64Milli({to:Int64}, 'UTC')"
+		params = append(params, clickhouse.Named("to", q.To.UnixMilli()))
+	}
+	if tenants := q.Filters[metrics.DimTenant]; len(tenants) > 0 {
+		text += " AND tenant IN {tenant:Array(String)}"
+		params = append(params, clickhouse.Named("tenant", tenants))
+	}
+	rows, err := s.conn.Query(s.with(ctx, nil), text+" GROUP BY start ORDER BY start", params...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []block
+	for rows.Next() {
+		var b block
+		if err := rows.Scan(&b.start, &b.rows); err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, rows.Err()
+}
