@@ -34,6 +34,8 @@ func newCommand(stdout, stderr *os.File) *cobra.Command {
 		Long: "engine runs ClickHouse out of libchdb.so on loopback, one process for each\n" +
 			"data directory.  ingest, serve and analyze start it by themselves; run it by\n" +
 			"hand to look into the data or to keep it up.\n\n" + exitCodes,
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -160,6 +162,13 @@ func buildVersion() string {
 		return b.Main.Version
 	}
 	return "(devel)"
+}
+
+func knownCommand(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: unknown command %q; see engine --help", engine.ErrUsage, args[0])
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

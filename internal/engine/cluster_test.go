@@ -14,7 +14,7 @@ func TestTwoShards(t *testing.T) {
 		exec(t, conn, "CREATE TABLE whole AS part ENGINE = Distributed(retrylens, retrylens, part, n)")
 	}
 	one, two := connect(t, clients[0]), connect(t, clients[1])
-	exec(t, one, "INSERT INTO whole SETTINGS distributed_foreground_insert = 1 SELECT number FROM numbers(1000)")
+	exec(t, one, "INSERT INTO whole SELECT number FROM numbers(1000)")
 	for name, got := range map[string]uint64{
 		"whole from 1": scalar[uint64](t, one, "SELECT count() FROM whole"),
 		"whole from 2": scalar[uint64](t, two, "SELECT count() FROM whole"),

@@ -11,6 +11,10 @@
 // Never keep an address: use DialTCP as the dialer of a connection pool.  User and
 // password stay the same for a directory.
 //
+// An insert that was not acknowledged may be in or not.  Send it again without a
+// deduplication token, into a table in which rows of one key replace each other: a
+// token may be taken while its rows were lost (see docs/adr/0001-embedded-engine.md).
+//
 // Package datadir documents the files of a data directory.  To add to ClickHouse's
 // own configuration, set Options.ExtraConfig or write DIR/extra.xml; both are what
 // would stand inside <clickhouse>, and count from the next start.

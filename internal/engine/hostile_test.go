@@ -22,8 +22,17 @@ type hostileClient struct {
 	do   func(h *hostile, c net.Conn)
 }
 
-// hostile is what the clients share.
-type hostile struct{ rand *rand.Rand }
+// hostile is what a client works with: the owner's password too, so that it gets
+// further than the door.
+type hostile struct {
+	rand *rand.Rand
+	ep   engine.Endpoint
+}
+
+// request sends an HTTP request of the owner's, which may well be cut short.
+func (h *hostile) request(c net.Conn, line, rest string) {
+	fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: x\r\nX-ClickHouse-User: %s\r\nX-ClickHouse-Key: %s\r\n%s", line, h.ep.User, h.ep.Password, rest)
+}
 
 // Each of these ended the engine while its session was not an interactive one, or
 // is a neighbour of one that did.
@@ -39,33 +48,32 @@ var hostileClients = []hostileClient{
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		c.Close()
 	}},
-	{"request, reset", "http", func(_ *hostile, c net.Conn) {
-		io.WriteString(c, "GET /?query=SELECT+1 HTTP/1.1\r\nHost: x\r\n\r\n")
+	{"request, reset", "http", func(h *hostile, c net.Conn) {
+		h.request(c, "GET /?query=SELECT+1", "\r\n")
 		reset(c)
 	}},
-	{"half a body", "http", func(_ *hostile, c net.Conn) {
-		io.WriteString(c, "POST /?query=INSERT+INTO+FUNCTION+null('a+UInt8')+FORMAT+Native HTTP/1.1\r\n"+
-			"Host: x\r\nContent-Length: 100000\r\n\r\nabc")
+	{"half a body", "http", func(h *hostile, c net.Conn) {
+		h.request(c, "POST /?query=INSERT+INTO+FUNCTION+null('a+UInt8')+FORMAT+Native", "Content-Length: 100000\r\n\r\nabc")
 		answer(c, 2*time.Millisecond)
 		reset(c)
 	}},
-	{"bad chunk", "http", func(_ *hostile, c net.Conn) {
-		io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nSELECT 1")
+	{"bad chunk", "http", func(h *hostile, c net.Conn) {
+		h.request(c, "POST /", "Transfer-Encoding: chunked\r\n\r\nzz\r\nSELECT 1")
 		answer(c, 2*time.Millisecond)
 		reset(c)
 	}},
-	{"reset in a long answer", "http", func(_ *hostile, c net.Conn) {
-		io.WriteString(c, "GET /?query=SELECT+number+FROM+numbers(100000000) HTTP/1.1\r\nHost: x\r\n\r\n")
+	{"reset in a long answer", "http", func(h *hostile, c net.Conn) {
+		h.request(c, "GET /?query=SELECT+number+FROM+numbers(100000000)", "\r\n")
 		answer(c, 100*time.Millisecond)
 		reset(c)
 	}},
-	{"reset in a slow query", "http", func(_ *hostile, c net.Conn) {
-		io.WriteString(c, "GET /?query=SELECT+sleep(0.1) HTTP/1.1\r\nHost: x\r\n\r\n")
+	{"reset in a slow query", "http", func(h *hostile, c net.Conn) {
+		h.request(c, "GET /?query=SELECT+sleep(0.1)", "\r\n")
 		answer(c, 2*time.Millisecond)
 		reset(c)
 	}},
-	{"bad compression", "http", func(_ *hostile, c net.Conn) {
-		io.WriteString(c, "POST /?decompress=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n"+strings.Repeat("0123456789", 4))
+	{"bad compression", "http", func(h *hostile, c net.Conn) {
+		h.request(c, "POST /?decompress=1", "Content-Length: 40\r\n\r\n"+strings.Repeat("0123456789", 4))
 		answer(c, 100*time.Millisecond)
 		c.Close()
 	}},
@@ -73,8 +81,8 @@ var hostileClients = []hostileClient{
 		io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 100_000))
 		reset(c)
 	}},
-	{"hello, reset", "tcp", func(_ *hostile, c net.Conn) {
-		c.Write(hello("default", ""))
+	{"hello, reset", "tcp", func(h *hostile, c net.Conn) {
+		c.Write(hello(h.ep.User, h.ep.Password))
 		answer(c, 100*time.Millisecond)
 		reset(c)
 	}},
@@ -88,7 +96,7 @@ var hostileClients = []hostileClient{
 		reset(c)
 	}},
 	{"hello, then garbage", "tcp", func(h *hostile, c net.Conn) {
-		c.Write(append(hello("default", ""), h.garbage(1000)...))
+		c.Write(append(hello(h.ep.User, h.ep.Password), h.garbage(1000)...))
 		answer(c, 2*time.Millisecond)
 		reset(c)
 	}},
@@ -130,7 +138,7 @@ func TestHostileClients(t *testing.T) {
 				continue
 			}
 			t.Run(port+"/"+hc.name, func(t *testing.T) {
-				attack(t, hc, addr)
+				attack(t, hc, before, addr)
 				if got := scalar[uint8](t, conn, "SELECT 1"); got != 1 {
 					t.Errorf("SELECT 1 = %d", got)
 				}
@@ -142,11 +150,12 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// attack sends the client 50 times, four at a time.
-func attack(t *testing.T, hc hostileClient, addr string) {
+// attack sends the client 48 times, four at a time.
+func attack(t *testing.T, hc hostileClient, ep engine.Endpoint, addr string) {
+	t.Helper()
 	errs := make(chan error)
 	for i := range 4 {
-		h := &hostile{rand.New(rand.NewPCG(1, uint64(i)))}
+		h := &hostile{rand.New(rand.NewPCG(1, uint64(i))), ep}
 		go func() { errs <- attackSome(h, hc, addr) }()
 	}
 	for range 4 {

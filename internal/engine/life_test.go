@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/retrylens/retrylens/internal/engine"
 	"github.com/retrylens/retrylens/internal/engine/datadir"
 	"github.com/retrylens/retrylens/internal/engine/enginetest"
@@ -165,6 +167,7 @@ func TestStaleStateIsIgnored(t *testing.T) {
 }
 
 func TestClosedClient(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	c := enginetest.Start(t)
 	for range 2 {
 		if err := c.Close(); err != nil {

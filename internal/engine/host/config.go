@@ -35,12 +35,12 @@ var tableEngines = []string{
 
 // config is what the two templates are filled with.
 type config struct {
-	ServerLog, ErrorLog string
-	UsersFile           string
-	FilesDir            string
-	MemoryBytes         int64
-	Pool                int // threads that merge and mutate
-	Extra               string
+	ServerLog   string
+	UsersFile   string
+	FilesDir    string
+	MemoryBytes int64
+	Pool        int // threads that merge and mutate
+	Extra       string
 
 	Database                    string
 	User, UserSHA256            string
@@ -84,7 +84,6 @@ func newConfig(d datadir.Dir, o Options) (config, error) {
 	extra, err := extraConfig(d, o)
 	return config{
 		ServerLog:     filepath.Join(d.ServerLogDir(), "server.log"),
-		ErrorLog:      filepath.Join(d.ServerLogDir(), "server.err.log"),
 		UsersFile:     filepath.Join(d.ConfigDir(), "users.xml"),
 		FilesDir:      d.FilesDir() + "/",
 		MemoryBytes:   o.MemoryBytes,
