@@ -1,0 +1,115 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/retrylens/retrylens/internal/app"
+	"github.com/retrylens/retrylens/internal/app/cli"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+func newCommand(s app.Streams) *cobra.Command {
+	root := cli.Root(&cobra.Command{
+		Use:   "analyze",
+		Short: "Tell what retries did",
+		Long:  "analyze tells from the attempt records of a store what retries did: how much they\namplified, what they rescued, hid, wasted and cost.",
+	}, s)
+	root.AddCommand(reportCommand(s), migrateCommand(s))
+	return root
+}
+
+func reportCommand(s app.Streams) *cobra.Command {
+	o := app.ReportOptions{Streams: s}
+	filters := map[metrics.Dimension]*[]string{}
+	cmd := &cobra.Command{
+		Use:   "report [flags]",
+		Short: "Report the figures of a window of operations",
+		Long: `report derives every figure (docs/metrics.md) from the attempts of the operations that
+started in a window, [--from, --to) or the last --since; without one, of all.
+
+Two figures stand side by side: error_ratio is what a dashboard shows,
+attempt_error_ratio what retries hide from it. A wide gap is a masked outage.
+
+Times are ` + app.TimeSyntax + `.
+
+--fail-on makes it a check: NAME OP NUMBER with one of > >= < <=; a figure with several
+values takes its key in braces. If any row breaks one, it is named on standard error
+and the exit code is 3. A figure without value (a ratio of nothing) breaks none.`,
+		Example: `  analyze report --since 1h
+  analyze report --from 2026-11-28T00:00:00Z --to 2026-11-29T00:00:00Z --group-by provider,model
+  analyze report --since 6h --tenant acme --bucket 5m -o csv
+  analyze report --since 5m --fail-on 'amplification>1.2' --fail-on 'latency_ms{p99}>30000'
+  analyze report --since 1d --group-by executed_provider,executed_model -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Filters = map[metrics.Dimension][]string{}
+			for d, values := range filters {
+				o.Filters[d] = *values
+			}
+			r, err := app.NewReport(o)
+			if err != nil {
+				return err
+			}
+			return r.Run(cmd.Context())
+		},
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	addWindowFlags(cmd, &o)
+	addFilterFlags(cmd, filters)
+	addOutputFlags(cmd, &o)
+	return cmd
+}
+
+func addWindowFlags(cmd *cobra.Command, o *app.ReportOptions) {
+	f := cmd.Flags()
+	f.StringVar(&o.From, "from", "", "`TIME` at which the window begins (default: unbounded)")
+	f.StringVar(&o.To, "to", "", "`TIME` at which the window ends, not part of it (default: unbounded)")
+	f.StringVar(&o.Since, "since", "", "`DURATION` before as-of, instead of --from and --to: 90s, 5m, 6h, 7d")
+	f.StringVar(&o.AsOf, "as-of", "", "`TIME` to judge unfinished operations from; hides no record (default: now)")
+	f.StringSliceVar(&o.GroupBy, "group-by", nil, "`DIMENSIONS`, comma-separated: tenant, service, environment, operation, provider, model; or executed_provider, executed_model for the spend that reconciles with a bill")
+	f.StringVar(&o.Bucket, "bucket", "", "`DURATION` of time buckets, such as 5m: a row for each")
+	for _, name := range []string{"from", "to", "since", "as-of", "bucket"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("group-by", completeDimensions)
+}
+
+func addFilterFlags(cmd *cobra.Command, filters map[metrics.Dimension]*[]string) {
+	for _, d := range metrics.Dimensions {
+		if d.Executed() {
+			continue
+		}
+		filters[d] = new([]string)
+		cmd.Flags().StringArrayVar(filters[d], string(d), nil, "only operations of this `"+string(d)+"`; repeatable: any of them")
+		_ = cmd.RegisterFlagCompletionFunc(string(d), cobra.NoFileCompletions)
+	}
+}
+
+func addOutputFlags(cmd *cobra.Command, o *app.ReportOptions) {
+	f := cmd.Flags()
+	f.StringVarP(&o.Format, "output", "o", "table", "`FORMAT`: table, json, csv (every figure, exact) or md")
+	f.BoolVar(&o.Explain, "explain", false, "write formula and rows counted under each figure (table, md)")
+	f.BoolVar(&o.SQL, "sql", false, "print the statements instead of running them")
+	f.StringArrayVar(&o.FailOn, "fail-on", nil, "`CONDITION` such as 'amplification>1.2' that makes the exit code 3; repeatable")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(app.Formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", completeFigures)
+}
+
+func migrateCommand(s app.Streams) *cobra.Command {
+	o := app.MigrateOptions{Streams: s}
+	cmd := &cobra.Command{
+		Use:   "migrate [flags]",
+		Short: "Bring the schema of a store up to date",
+		Long: `migrate applies the migrations that a store has not yet and sets the retention. It
+may run twice, and by two at once. The names of those applied go to standard output.
+
+An embedded store is migrated by every command that needs it; this is for servers and
+clusters.`,
+		Example: `  analyze migrate --store clickhouse://admin:secret@db:9000/retrylens
+  analyze migrate --store 'clickhouse://admin:secret@a:9440,b:9440/retrylens?secure=true' --cluster main --retention 90`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return app.Migrate(cmd.Context(), o) },
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	return cmd
+}

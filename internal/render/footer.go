@@ -1,0 +1,70 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// unknowable stands for what nobody can tell from here.
+const unknowable = "cannot be known"
+
+// maxNamedEmitters is how many emitters with gaps the footer names.
+const maxNamedEmitters = 3
+
+// Footer says what may still change and how much of the truth the report can
+// have seen. It is never empty: no figure is to look green when it cannot be
+// known.
+func Footer(r *metrics.Report) []string {
+	state := "provisional: no"
+	if r.Provisional {
+		state = "provisional: yes, the window reaches into the last 2 minutes or holds open operations; figures may still change"
+	}
+	return append([]string{state}, completeness(r.Completeness)...)
+}
+
+func completeness(c *metrics.Completeness) []string {
+	if c == nil {
+		return []string{"completeness: " + unknowable}
+	}
+	missing := "records missing: " + unknowable + " (no record has emitter and seq)"
+	if c.RecordsMissing.Set {
+		missing = "records missing: " + Grouped(c.RecordsMissing.Value) + emitters(c.Emitters)
+	}
+	usage := "usage of executed attempts known: " + unknowable + " (none was executed)"
+	if c.KnownUsageRatio.Set {
+		usage = "usage of executed attempts known: " + Percent(c.KnownUsageRatio.Value)
+	}
+	return []string{missing, usage, transit(c)}
+}
+
+func emitters(gaps []metrics.EmitterGap) string {
+	if len(gaps) == 0 {
+		return ""
+	}
+	var names []string
+	for i, g := range gaps {
+		if i == maxNamedEmitters {
+			names = append(names, fmt.Sprintf("%d emitters more", len(gaps)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s/%s %s of %s", Safe(g.Tenant), Safe(g.Emitter), Grouped(g.Missing), Grouped(g.MaxSeq+1)))
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
+// transit is what never reached the store.
+func transit(c *metrics.Completeness) string {
+	words := []string{"rejected lines: " + unknowable, "dead letters: " + unknowable, "spool age: " + unknowable}
+	if c.RejectedLines.Set {
+		words[0] = "rejected lines: " + Grouped(c.RejectedLines.Value)
+	}
+	if c.DeadLetters.Set {
+		words[1] = "dead letters: " + Grouped(c.DeadLetters.Value)
+	}
+	if c.SpoolAgeMS.Set {
+		words[2] = "spool age: " + MS(c.SpoolAgeMS.Value)
+	}
+	return strings.Join(words, "; ")
+}

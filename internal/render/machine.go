@@ -1,0 +1,174 @@
+package render
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// JSON writes a report exactly as package metrics does, and a line end.
+func JSON(w io.Writer, r *metrics.Report) error {
+	b, err := r.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// CSV writes every figure, exact: the dimensions, the bucket, then the figures
+// in the order of metrics.Formulas; one of several values as name.key columns,
+// all of them always. What is null is an empty cell.
+func CSV(w io.Writer, r *metrics.Report) error {
+	c := csv.NewWriter(w)
+	formulas := formulasOf(r)
+	if err := c.Write(csvHeader(r, formulas)); err != nil {
+		return err
+	}
+	for i := range r.Rows {
+		if err := c.Write(csvRow(r, &r.Rows[i], formulas)); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func formulasOf(r *metrics.Report) []metrics.Formula {
+	var out []metrics.Formula
+	for _, f := range metrics.Formulas {
+		if f.Spend || !r.Spend() {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func csvHeader(r *metrics.Report, formulas []metrics.Formula) []string {
+	var cells []string
+	for _, h := range keyHeader(r) {
+		cells = append(cells, fmt.Sprint(h))
+	}
+	for _, f := range formulas {
+		if f.Label == "" {
+			cells = append(cells, f.Name)
+		}
+		for _, key := range f.Keys {
+			cells = append(cells, f.Name+"."+key)
+		}
+	}
+	return cells
+}
+
+func csvRow(r *metrics.Report, row *metrics.Row, formulas []metrics.Formula) []string {
+	var cells []string
+	for _, v := range keyValues(r, row) {
+		cells = append(cells, csvText(v))
+	}
+	for _, f := range formulas {
+		if f.Label == "" {
+			cells = append(cells, csvValue(f.Value(row)))
+		}
+		for _, key := range f.Keys {
+			v, _ := metrics.Figure(f.Name+"{"+key+"}", *row)
+			cells = append(cells, csvValue(v))
+		}
+	}
+	return cells
+}
+
+// csvText keeps a spreadsheet from running a cell as a formula.
+func csvText(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}
+
+func csvValue(v metrics.Value) string {
+	if !v.Set {
+		return ""
+	}
+	return v.String()
+}
+
+// Markdown writes a report as tables, values exact: every figure of one row
+// without groups, else the main ones.
+func Markdown(w io.Writer, r *metrics.Report, explain bool) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "**%s**\n", heading(r))
+	if single(r) {
+		markdownSections(b, &r.Rows[0], explain)
+	} else {
+		markdownGroups(b, r)
+	}
+	fmt.Fprintln(b)
+	for _, line := range Footer(r) {
+		fmt.Fprintf(b, "- %s\n", markdownCell(line))
+	}
+	return b.Flush()
+}
+
+func markdownSections(b *bufio.Writer, row *metrics.Row, explain bool) {
+	for _, sec := range sections {
+		fmt.Fprintf(b, "\n### %s\n\n", sec.title)
+		if explain {
+			fmt.Fprint(b, "| figure | value | formula | counted |\n|---|---:|---|---|\n")
+		} else {
+			fmt.Fprint(b, "| figure | value |\n|---|---:|\n")
+		}
+		for _, name := range sec.figures {
+			markdownFigure(b, name, row, explain)
+		}
+	}
+}
+
+func markdownFigure(b *bufio.Writer, name string, row *metrics.Row, explain bool) {
+	f, _ := metrics.LookupFormula(name)
+	value := ""
+	if f.Label == "" {
+		value = f.Value(row).String()
+	} else {
+		var words []string
+		for _, e := range f.Entries(row) {
+			words = append(words, e.Key+" "+e.Value.String())
+		}
+		value = strings.Join(words, ", ")
+	}
+	fmt.Fprintf(b, "| `%s` | %s |", name, markdownCell(value))
+	if explain {
+		fmt.Fprintf(b, " %s | %s |", markdownCell(f.Text), markdownCell(counted(name, row)))
+	}
+	fmt.Fprintln(b)
+}
+
+func markdownGroups(b *bufio.Writer, r *metrics.Report) {
+	var header, rule []string
+	for _, h := range keyHeader(r) {
+		header, rule = append(header, fmt.Sprint(h)), append(rule, "---")
+	}
+	for _, c := range columnsOf(r) {
+		header, rule = append(header, "`"+c.figure+"`"), append(rule, "---:")
+	}
+	fmt.Fprintf(b, "\n| %s |\n|%s|\n", strings.Join(header, " | "), strings.Join(rule, "|"))
+	for i := range r.Rows {
+		var cells []string
+		for _, v := range keyValues(r, &r.Rows[i]) {
+			cells = append(cells, markdownCell(v))
+		}
+		for _, c := range columnsOf(r) {
+			v, _ := metrics.Figure(c.figure, r.Rows[i])
+			cells = append(cells, v.String())
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
+
+// markdownCell keeps foreign text inside its cell, and text.
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "!", `\!`)
+
+func markdownCell(s string) string { return markdownEscapes.Replace(Safe(s)) }
