@@ -28,6 +28,7 @@ const DefaultRetentionDays = 400
 type Options struct {
 	Database      string // holds every table
 	Cluster       string // name in remote_servers; "" = single node
+	EachNode      bool   // with Cluster: no ON CLUSTER and no replication, the migrations are run on every node
 	RetentionDays int    // 0 = DefaultRetentionDays
 }
 
@@ -134,14 +135,14 @@ func (o Options) local(table string) string {
 }
 
 func (o Options) onCluster() string {
-	if o.Cluster == "" {
+	if o.Cluster == "" || o.EachNode {
 		return ""
 	}
 	return " ON CLUSTER " + o.Cluster
 }
 
 func (o Options) engine(name, args string) string {
-	if o.Cluster == "" {
+	if o.Cluster == "" || o.EachNode {
 		return name + "(" + args + ")"
 	}
 	replicated := "Replicated" + name + "('/clickhouse/tables/{shard}/{database}/{table}', '{replica}'"

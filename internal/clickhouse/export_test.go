@@ -1,6 +1,10 @@
 package clickhouse
 
-import "context"
+import (
+	"context"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
 
 // Empty forgets every attempt, for tests that run many cases on one schema.
 func (s *Store) Empty(ctx context.Context) error {
@@ -20,3 +24,25 @@ const MaxRecords = maxRecords
 
 // SetSliceRows makes reports read the window in slices of about n rows.
 func (s *Store) SetSliceRows(n uint64) { s.sliceRows = n }
+
+// CreateQuery is how the server would make a table again.
+func (s *Store) CreateQuery(ctx context.Context, table string) (string, error) {
+	var q string
+	err := s.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String}",
+		clickhouse.Named("db", s.database), clickhouse.Named("table", table)).Scan(&q)
+	return q, err
+}
+
+// ColumnNames are the columns of a table.
+func (s *Store) ColumnNames(ctx context.Context, table string) ([]string, error) {
+	var names []string
+	err := s.conn.QueryRow(ctx, "SELECT groupArray(name) FROM system.columns WHERE database = {db:String} AND table = {table:String}",
+		clickhouse.Named("db", s.database), clickhouse.Named("table", table)).Scan(&names)
+	return names, err
+}
+
+// Parse has the server parse a statement without running it.
+func (s *Store) Parse(ctx context.Context, q string) error {
+	var out string
+	return s.conn.QueryRow(ctx, "SELECT formatQuery({q:String})", clickhouse.Named("q", q)).Scan(&out)
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/ext"
 
 	"github.com/retrylens/retrylens/internal/metrics"
 )
@@ -63,22 +64,49 @@ func statements(q metrics.Query) []string {
 
 func (s *Store) foldSlice(ctx context.Context, f *folder, w window) error {
 	shape := newFoldShape(s.database, f.q)
+	ctx = s.with(ctx, nil)
+	var found findings
 	for _, name := range statements(f.q) {
 		text, err := shape.render(name)
 		if err != nil {
 			return err
 		}
-		giants, err := s.foldStatement(ctx, f, text, name, f.parameters(w))
-		if err != nil {
+		if name != "fast" {
+			if len(found.slowKeys) == 0 {
+				break
+			}
+			if ctx, err = withKeys(ctx, found.slowKeys); err != nil {
+				return fmt.Errorf("clickhouse: %w", err)
+			}
+		}
+		if err := s.foldStatement(ctx, f, text, name, f.parameters(w), &found); err != nil {
 			return fmt.Errorf("clickhouse: fold %s of %s: %w", name, w, err)
 		}
-		for g := range giants {
-			if err := s.foldGiant(ctx, f, g, w); err != nil {
-				return fmt.Errorf("clickhouse: fold operation %s: %w", g.logicalID, err)
-			}
+	}
+	for g := range found.giants {
+		if err := s.foldGiant(ctx, f, g, w); err != nil {
+			return fmt.Errorf("clickhouse: fold operation %s: %w", g.logicalID, err)
 		}
 	}
 	return nil
+}
+
+// findings are what a statement leaves to the next step.
+type findings struct {
+	slowKeys []uint64 // hashes of the operations that the fast statement did not sum
+	giants   map[giant]bool
+}
+
+// withKeys sends the keys along with the query, as the table slow_keys.
+func withKeys(ctx context.Context, keys []uint64) (context.Context, error) {
+	table, err := ext.NewTable("slow_keys", ext.Column("key", "UInt64"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := table.Block().Columns[0].Append(keys); err != nil {
+		return nil, err
+	}
+	return clickhouse.Context(ctx, clickhouse.WithExternalTable(table)), nil
 }
 
 // parameters are the values of a statement for one slice.
@@ -94,23 +122,26 @@ func (f *folder) parameters(w window) []any {
 	return params
 }
 
-func (s *Store) foldStatement(ctx context.Context, f *folder, text, name string, params []any) (map[giant]bool, error) {
-	rows, err := s.conn.Query(s.with(ctx, nil), text, params...)
+func (s *Store) foldStatement(ctx context.Context, f *folder, text, name string, params []any, found *findings) error {
+	rows, err := s.conn.Query(ctx, text, params...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
-	giants := map[giant]bool{}
 	for rows.Next() {
 		r := newFoldRow(len(f.q.GroupBy))
 		if err := rows.Scan(r.destinations(rows.Columns())...); err != nil {
-			return nil, err
+			return err
 		}
-		if r.giant.logicalID != "" {
-			giants[r.giant] = true // once per group of its records
+		found.slowKeys = append(found.slowKeys, r.slowKeys...)
+		if r.giant.logicalID == "" {
+			f.add(r, name)
 			continue
 		}
-		f.add(r, name)
+		if found.giants == nil {
+			found.giants = map[giant]bool{}
+		}
+		found.giants[r.giant] = true // once per group of its records
 	}
-	return giants, rows.Err()
+	return rows.Err()
 }

@@ -177,3 +177,47 @@ func longOperation(n int32) []retrylens.Attempt {
 	}
 	return out
 }
+
+// Each operation is judged once per report, whatever is inserted again or merged
+// while it runs.
+func TestReportIsStableUnderInsertsAndMerges(t *testing.T) {
+	store := newStore(t)
+	attempts := histories.Generate(7, 3000)
+	if err := store.Write(t.Context(), attempts); err != nil {
+		t.Fatal(err)
+	}
+	q := metrics.Query{AsOf: histories.Now}
+	want, err := metrics.Fold(attempts, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- disturb(ctx, store, attempts) }()
+	for range 8 {
+		got, err := store.Report(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := *want
+		diffReports(t, q, got, &copied)
+	}
+	stop()
+	if err := <-done; err != nil && ctx.Err() == nil {
+		t.Error(err)
+	}
+}
+
+func disturb(ctx context.Context, store *clickhouse.Store, attempts []retrylens.Attempt) error {
+	for ctx.Err() == nil {
+		for piece := range slices.Chunk(attempts, 500) {
+			if err := store.Write(ctx, piece); err != nil {
+				return err
+			}
+		}
+		if err := store.Exec(ctx, "OPTIMIZE TABLE "+store.Database()+".attempts FINAL"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -28,6 +28,7 @@ type foldRow struct {
 
 	untaxed, stopsDelivered uint64
 	latency, retryTax       []uint16
+	slowKeys                []uint64
 }
 
 func newFoldRow(dims int) *foldRow {
@@ -70,6 +71,8 @@ func (r *foldRow) destinations(columns []string) []any {
 			out[i] = &r.giant.tenant
 		case name == "giant_logical_id":
 			out[i] = &r.giant.logicalID
+		case name == "slow_keys":
+			out[i] = &r.slowKeys
 		case name == "bucket_start":
 			out[i] = &r.bucket
 		case strings.HasPrefix(name, "by_"):

@@ -130,6 +130,7 @@ type foldShape struct {
 	Database        string
 	Tenants         bool
 	Filters, Keys   []column
+	Dimensions      []string // those that keys and filters use
 	HomeNames       []string
 	Fields          []recordField
 	MaxRecords      int
@@ -138,6 +139,7 @@ type foldShape struct {
 	Refused         string
 	OrphanReason    string
 	Doublings       int
+	StopDelivered   int
 }
 
 func newFoldShape(database string, q metrics.Query) foldShape {
@@ -146,14 +148,17 @@ func newFoldShape(database string, q metrics.Query) foldShape {
 		HomeNames: []string{"service", "environment", "operation", "provider", "model"},
 		Fields:    recordFields, MaxRecords: maxRecords, GatewayIdentity: gatewayIdentity, Never: never,
 		Refused: codes(retrylens.ErrorClasses, refused), OrphanReason: orphanReasonSQL(), Doublings: doublings,
+		StopDelivered: code(retrylens.StopReasons, retrylens.StopDelivered),
 	}
 	for _, d := range metrics.Dimensions {
 		if len(q.Filters[d]) > 0 {
 			s.Filters = append(s.Filters, filterColumn(d))
+			s.use(d)
 		}
 	}
 	for _, d := range q.GroupBy {
 		s.Keys = append(s.Keys, keyColumn(d))
+		s.use(d)
 	}
 	if q.Bucket > 0 {
 		const start = "intDiv(start, {bucket:Int64}) * {bucket:Int64}"
@@ -162,25 +167,41 @@ func newFoldShape(database string, q metrics.Query) foldShape {
 	return s
 }
 
+// use has the fast statement carry the table's column of a dimension.
+func (s *foldShape) use(d metrics.Dimension) {
+	if c := tableColumn(d); !slices.Contains(s.Dimensions, c) {
+		s.Dimensions = append(s.Dimensions, c)
+	}
+}
+
+// tableColumn is the column that holds a dimension of one record.
+func tableColumn(d metrics.Dimension) string {
+	switch d {
+	case metrics.DimExecutedProvider:
+		return "provider"
+	case metrics.DimExecutedModel:
+		return "model"
+	}
+	return string(d)
+}
+
 // filterColumn is evaluated where the fields of an operation are still arrays.
 func filterColumn(d metrics.Dimension) column {
 	if d == metrics.DimTenant {
-		return column{string(d), "tenant", "tenant"}
+		return column{string(d), "any_tenant", "tenant"}
 	}
-	return column{string(d), string(d), string(d) + "[home]"}
+	return column{string(d), "any_" + string(d), string(d) + "[home]"}
 }
 
 func keyColumn(d metrics.Dimension) column {
 	name := "by_" + string(d)
 	switch d {
 	case metrics.DimTenant:
-		return column{name, "tenant", "tenant"}
-	case metrics.DimExecutedProvider:
-		return column{name, "provider", "executed_provider"}
-	case metrics.DimExecutedModel:
-		return column{name, "model", "executed_model"}
+		return column{name, "any_tenant", "tenant"}
+	case metrics.DimExecutedProvider, metrics.DimExecutedModel:
+		return column{name, "any_" + tableColumn(d), string(d)}
 	}
-	return column{name, string(d), "home_" + string(d)}
+	return column{name, "any_" + string(d), "home_" + string(d)}
 }
 
 // render returns one statement of the fold: fast, slow or spend.

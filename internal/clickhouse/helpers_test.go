@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -65,4 +66,9 @@ func (f folder) Fold(ctx context.Context, attempts []retrylens.Attempt, q metric
 		return nil, err
 	}
 	return f.store.Report(ctx, q)
+}
+
+// splitWords splits at everything that separates words of SQL or of an address.
+func splitWords(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" \n:@/,;", r) })
 }

@@ -23,7 +23,9 @@ var (
 // applied. Statements are idempotent and touch metadata only, so two processes
 // that migrate at once end with the same schema.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
-	wanted, err := schema.Render(schema.Options{Database: s.database, Cluster: s.config.Cluster, RetentionDays: s.config.RetentionDays})
+	wanted, err := schema.Render(schema.Options{
+		Database: s.database, Cluster: s.config.Cluster, EachNode: s.config.EachNode, RetentionDays: s.config.RetentionDays,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +64,7 @@ func (s *Store) SchemaReady(ctx context.Context) error {
 }
 
 func (s *Store) onCluster() string {
-	if s.config.Cluster == "" {
+	if s.config.Cluster == "" || s.config.EachNode {
 		return ""
 	}
 	return " ON CLUSTER " + s.config.Cluster
