@@ -14,7 +14,7 @@ func newCommand(s app.Streams) *cobra.Command {
 		Short: "Tell what retries did",
 		Long:  "analyze tells from the attempt records of a store what retries did: how much they\namplified, what they rescued, hid, wasted and cost.",
 	}, s)
-	root.AddCommand(reportCommand(s), migrateCommand(s))
+	root.AddCommand(reportCommand(s), opCommand(s), migrateCommand(s), doctorCommand(s))
 	return root
 }
 
@@ -109,6 +109,55 @@ clusters.`,
   analyze migrate --store 'clickhouse://admin:secret@a:9440,b:9440/retrylens?secure=true' --cluster main --retention 90`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return app.Migrate(cmd.Context(), o) },
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	return cmd
+}
+
+func opCommand(s app.Streams) *cobra.Command {
+	o := app.OperationOptions{Streams: s}
+	cmd := &cobra.Command{
+		Use:   "op [flags] ID",
+		Short: "Show the attempts of one operation",
+		Long: `op shows a logical operation as a waterfall: a line for each attempt with outcome,
+status, offset, duration, tokens, cost and what became of it, gateway attempts under
+the client's, the sleeps between them hatched; then the verdict. If several tenants
+have an operation with that logical_id, all are shown.
+
+Without one it exits with 1.`,
+		Example: `  analyze op 0190b0a2-6c00-7abc-8def-0123456789ab
+  analyze op --tenant acme order-4711 -o json`,
+		Args: cli.OneArg("logical_id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.LogicalID = args[0]
+			return app.ShowOperation(cmd.Context(), o)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Tenants, "tenant", nil, "only of this `TENANT`; repeatable")
+	f.StringVarP(&o.Format, "output", "o", "text", "`FORMAT`: text or json")
+	f.StringVar(&o.AsOf, "as-of", "", "`TIME` to judge an unfinished operation from (default: now)")
+	_ = cmd.RegisterFlagCompletionFunc("tenant", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("as-of", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(app.OperationFormats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func doctorCommand(s app.Streams) *cobra.Command {
+	o := app.DoctorOptions{Streams: s}
+	cmd := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Check a store and say what to do",
+		Long: `doctor checks what a store needs, a line each: ok, warn or fail, and what to do. An
+embedded engine that does not run is started. It changes no data.
+
+It exits with 1 if a check failed, with 5 if the store cannot be reached.`,
+		Example: `  analyze doctor
+  analyze doctor --store https://reader:secret@db:8443/retrylens`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return app.Doctor(cmd.Context(), o) },
 	}
 	cli.StoreFlags(cmd, &o.Store)
 	return cmd

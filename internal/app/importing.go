@@ -91,7 +91,7 @@ func (im *Import) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.ready(ctx, im.o.Migrate); err != nil {
+	if err := store.writable(ctx, im.o.Migrate); err != nil {
 		return err
 	}
 	return im.into(ctx, store)

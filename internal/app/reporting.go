@@ -163,6 +163,7 @@ func joinDims(dims []metrics.Dimension) string {
 // Run writes the report, or its statements, to Streams.Out. It returns
 // ErrThreshold when a row broke a threshold.
 func (r *Report) Run(ctx context.Context) (err error) {
+	r.o.Store.MustExist = true
 	store, err := OpenStore(ctx, r.o.Store)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (r *Report) Run(ctx context.Context) (err error) {
 	if r.o.SQL {
 		return r.printSQL(store)
 	}
-	if err := store.ready(ctx, false); err != nil {
+	if err := store.readable(ctx); err != nil {
 		return err
 	}
 	report, err := store.Report(ctx, r.query)
@@ -203,11 +204,21 @@ func (r *Report) write(report *metrics.Report) error {
 	case "json":
 		return render.JSON(out, report)
 	case "csv":
-		return render.CSV(out, report)
+		return errors.Join(render.CSV(out, report), r.footer(report))
 	case "md":
 		return render.Markdown(out, report, r.o.Explain)
 	}
 	return render.Table(out, report, r.o.Explain, screen(out, r.o.Getenv))
+}
+
+// footer says beside a CSV what it has no column for.
+func (r *Report) footer(report *metrics.Report) error {
+	for _, line := range render.Footer(report) {
+		if _, err := fmt.Fprintln(r.o.Streams.Err, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // judge names every row that broke a threshold.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
+	"os"
 
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/engine"
@@ -16,6 +18,7 @@ type StoreOptions struct {
 	Address       string // see ParseAddress; "" = DefaultStore
 	Cluster       string // name in remote_servers; "" = single node
 	RetentionDays int    // 0 = the schema's default
+	MustExist     bool   // do not make the directory of an embedded store
 	Logger        *slog.Logger
 }
 
@@ -65,6 +68,9 @@ func (s *Store) openEngine(ctx context.Context, o StoreOptions, config *clickhou
 	if o.Cluster != "" {
 		return usagef("--cluster needs an external server: the embedded engine is a single node")
 	}
+	if _, err := os.Stat(s.Address.Dir); o.MustExist && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: there is no directory %s: run ingest import FILE first, or name another --store", ErrUnreachable, s.Address.Dir)
+	}
 	client, err := engine.Open(ctx, engine.Options{Dir: s.Address.Dir, Logger: o.Logger})
 	if err != nil {
 		return engineError(s.Address.Dir, err)
@@ -89,16 +95,24 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// ready makes sure that the schema is there: it migrates a store of our own, and
-// another one if asked; else it says what to run.
-func (s *Store) ready(ctx context.Context, migrate bool) error {
+// writable brings the schema of a store of our own up to date, and of another
+// one if asked.
+func (s *Store) writable(ctx context.Context, migrate bool) error {
 	if migrate || s.Address.Embedded() {
 		_, err := s.Migrate(ctx)
 		return err
 	}
+	return s.readable(ctx)
+}
+
+// readable tells what to run when there is no schema yet. It changes nothing.
+func (s *Store) readable(ctx context.Context) error {
 	err := s.SchemaReady(ctx)
-	if errors.Is(err, clickhouse.ErrSchemaMissing) {
-		return fmt.Errorf("%s: %w (with the same --store)", s.Address, err)
+	switch {
+	case !errors.Is(err, clickhouse.ErrSchemaMissing):
+		return err
+	case s.Address.Embedded():
+		return fmt.Errorf("%s holds no attempts yet: run ingest import FILE with the same --store", s.Address)
 	}
-	return err
+	return fmt.Errorf("%s: %w (with the same --store)", s.Address, err)
 }

@@ -17,11 +17,28 @@ const maxNamedEmitters = 3
 // have seen. It is never empty: no figure is to look green when it cannot be
 // known.
 func Footer(r *metrics.Report) []string {
-	state := "provisional: no"
-	if r.Provisional {
-		state = "provisional: yes, the window reaches into the last 2 minutes or holds open operations; figures may still change"
+	return append([]string{provisional(r)}, completeness(r.Completeness)...)
+}
+
+func provisional(r *metrics.Report) string {
+	if !r.Provisional {
+		return "provisional: no"
 	}
-	return append([]string{state}, completeness(r.Completeness)...)
+	var why []string
+	open := uint64(0)
+	for i := range r.Rows {
+		open += r.Rows[i].Open
+	}
+	if open > 0 {
+		why = append(why, plural(int(open), "operation is open", "operations are open"))
+	}
+	if (metrics.Query{To: r.To, AsOf: r.AsOf}).Provisional(0) {
+		why = append(why, "the window reaches into the last 2 minutes before as_of")
+	}
+	if len(why) == 0 { // a report of spend has no count of them
+		why = append(why, "operations are open")
+	}
+	return "provisional: yes, figures may still change (" + strings.Join(why, "; ") + ")"
 }
 
 func completeness(c *metrics.Completeness) []string {

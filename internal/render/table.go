@@ -41,7 +41,8 @@ func single(r *metrics.Report) bool {
 }
 
 func heading(r *metrics.Report) string {
-	return fmt.Sprintf("%s … %s, as of %s", Instant(r.From, "everything"), Instant(r.To, "now"), Instant(r.AsOf, ""))
+	window := fmt.Sprintf("operations from %s to %s", Instant(r.From, "the first"), Instant(r.To, "the last"))
+	return fmt.Sprintf("%s, as of %s", window, Instant(r.AsOf, ""))
 }
 
 func writeSections(b *bufio.Writer, row *metrics.Row, explain bool, s Screen) {
@@ -100,28 +101,28 @@ type column struct{ title, figure string }
 
 var mainColumns = []column{
 	{"operations", "operations"},
-	{"error_\nratio", "error_ratio"},
-	{"attempt_\nerror_ratio", "attempt_error_ratio"},
-	{"amplifi-\ncation", "amplification"},
-	{"retry_\nratio", "retry_ratio"},
-	{"retry_succ-\ness_ratio", "retry_success_ratio"},
+	{"error\nratio", "error_ratio"},
+	{"attempt\nerror\nratio", "attempt_error_ratio"},
+	{"amplification", "amplification"},
+	{"retry\nratio", "retry_ratio"},
+	{"retry\nsuccess\nratio", "retry_success_ratio"},
 	{"latency\np50", "latency_ms{p50}"},
 	{"latency\np99", "latency_ms{p99}"},
-	{"orphaned\nUSD", "orphaned_cost_usd"},
+	{"orphaned\ncost\nUSD", "orphaned_cost_usd"},
 	{"orphaned\ntokens", "orphaned_tokens"},
-	{"orphan_\nsuspects", "orphan_suspects"},
+	{"orphan\nsuspects", "orphan_suspects"},
 }
 
 var spendColumns = []column{
-	{"billed\nUSD", "billed_cost_usd"},
+	{"billed\ncost\nUSD", "billed_cost_usd"},
 	{"billed\ntokens", "billed_tokens"},
-	{"orphaned_\nattempts", "orphaned_attempts"},
-	{"orphaned\nUSD", "orphaned_cost_usd"},
+	{"orphaned\nattempts", "orphaned_attempts"},
+	{"orphaned\ncost\nUSD", "orphaned_cost_usd"},
 	{"orphaned\ntokens", "orphaned_tokens"},
-	{"orphaned_\ncost_ratio", "orphaned_cost_ratio"},
-	{"orphan_\nsuspects", "orphan_suspects"},
-	{"recovered\nUSD", "recovered_cost_usd"},
-	{"redundant\nUSD", "redundant_cost_usd"},
+	{"orphaned\ncost\nratio", "orphaned_cost_ratio"},
+	{"orphan\nsuspects", "orphan_suspects"},
+	{"recovered\ncost\nUSD", "recovered_cost_usd"},
+	{"redundant\ncost\nUSD", "redundant_cost_usd"},
 }
 
 func columnsOf(r *metrics.Report) []column {
@@ -199,8 +200,11 @@ func keyValues(r *metrics.Report, row *metrics.Row) []string {
 func alignment(r *metrics.Report) []table.ColumnConfig {
 	keys := len(keyHeader(r))
 	var configs []table.ColumnConfig
+	for i := range keys {
+		configs = append(configs, table.ColumnConfig{Number: i + 1, VAlignHeader: text.VAlignBottom})
+	}
 	for i := range columnsOf(r) {
-		configs = append(configs, table.ColumnConfig{Number: keys + i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		configs = append(configs, table.ColumnConfig{Number: keys + i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight, VAlignHeader: text.VAlignBottom})
 	}
 	return configs
 }
