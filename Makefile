@@ -1,0 +1,57 @@
+# Retrylens. `make help` lists what there is.
+SHELL := /bin/bash
+GO    ?= go
+export CGO_ENABLED ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help build engine demo test check lint verify-golden bench fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/ingest, bin/analyze and bin/engine
+	@mkdir -p bin
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+engine: ## fetch the embedded ClickHouse (once; checksum verified)
+	@scripts/fetch-engine.sh
+
+demo: engine build ## simulate a day, import it, show the masked outage; EXIT=1 ends at once
+	@EXIT="$(EXIT)" scripts/demo.sh
+
+test: test-tools engine check ## install what is missing, then run every test (real engine included; root only if gcc is missing)
+	$(GO) test -count=1 -timeout 15m ./...
+	$(GO) test -count=1 -timeout 10m -race $(RACE_PACKAGES)
+	$(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable'
+
+# Packages whose code runs concurrently and whose tests need no engine.
+RACE_PACKAGES = . ./internal/ingest/... ./internal/wire/... ./internal/metrics/...
+
+.PHONY: test-tools
+test-tools:
+	@scripts/test-tools.sh
+
+check: ## gofmt and go vet
+	@test -z "$$(gofmt -l .)" || { echo "gofmt these files:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+
+lint: ## golangci-lint and govulncheck (built from source at their pinned versions the first time)
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
+verify-golden: engine ## golden attempts imported in every way: one JSON line
+	@$(GO) test -count=1 ./test/golden -run TestGoldenReports -summary-line -v | grep '^{' || \
+		{ $(GO) test -count=1 ./test/golden -run TestGoldenReports; exit 1; }
+
+bench: engine build ## measure and rewrite docs/benchmarks.md (about 5 minutes)
+	$(GO) run ./test/bench -out docs/benchmarks.md
+
+fuzz: ## a minute on every fuzz target
+	@for p in $$($(GO) list ./...); do \
+		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+			echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f\$$" -fuzztime 1m || exit 1; \
+		done; \
+	done
+
+clean: ## remove what was built and the demo's data
+	rm -rf bin out
