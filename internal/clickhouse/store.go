@@ -91,11 +91,11 @@ func tune(o *clickhouse.Options, c Config) {
 	if strings.HasPrefix(c.URL, "https://") && o.TLS == nil {
 		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
-	if o.Compression == nil {
-		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
-	}
-	if c.Dial != nil {
+	switch {
+	case c.Dial != nil: // on this machine, where compressing costs more than it saves
 		o.DialContext = func(ctx context.Context, _ string) (net.Conn, error) { return c.Dial(ctx) }
+	case o.Compression == nil:
+		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
 	}
 	o.ConnMaxLifetime = time.Hour
 	if o.DialTimeout == 0 {
