@@ -17,7 +17,7 @@ func completeDimensions(_ *cobra.Command, _ []string, typed string) ([]string, c
 	used := strings.Split(prefix, ",")
 	var out []string
 	for _, name := range app.DimensionNames() {
-		if !slices.Contains(used, name) {
+		if !slices.Contains(used, name) && strings.HasPrefix(prefix+name, typed) {
 			out = append(out, prefix+name)
 		}
 	}
@@ -35,5 +35,6 @@ func completeFigures(_ *cobra.Command, _ []string, typed string) ([]string, cobr
 			out = append(out, f.Name+"{"+key+"}>")
 		}
 	}
+	out = slices.DeleteFunc(out, func(s string) bool { return !strings.HasPrefix(s, typed) })
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

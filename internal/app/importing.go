@@ -109,7 +109,7 @@ func (im *Import) into(ctx context.Context, store *Store) error {
 	if err != nil {
 		return err
 	}
-	im.meter = newMeter(im.o.Streams.Err)
+	im.meter = newMeter(im.o.Streams.Err, im.o.Now)
 	sum, err := importer.Run(ctx, im.sources...)
 	im.meter.finish()
 	im.tellHidden()

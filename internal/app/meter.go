@@ -18,13 +18,14 @@ const meterEvery = 10 * time.Second
 // every ten seconds. It is not safe for concurrent use.
 type meter struct {
 	w    io.Writer
+	now  func() time.Time
 	bar  *progressbar.ProgressBar // nil without a terminal
 	next time.Time
 	last ingest.Progress
 }
 
-func newMeter(w io.Writer) meter {
-	m := meter{w: w, next: time.Now().Add(meterEvery)}
+func newMeter(w io.Writer, now func() time.Time) meter {
+	m := meter{w: w, now: now, next: now().Add(meterEvery)}
 	if isTerminal(w) {
 		m.bar = progressbar.NewOptions64(-1,
 			progressbar.OptionSetWriter(w), progressbar.OptionShowBytes(true), progressbar.OptionFullWidth(),
@@ -44,7 +45,7 @@ func (m *meter) update(p ingest.Progress) {
 		_ = m.bar.Set64(p.BytesRead)
 		return
 	}
-	if now := time.Now(); now.After(m.next) {
+	if now := m.now(); !now.Before(m.next) {
 		m.next = now.Add(meterEvery)
 		fmt.Fprintln(m.w, "importing: "+m.line()+m.share())
 	}

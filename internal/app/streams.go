@@ -2,7 +2,6 @@ package app
 
 import (
 	"io"
-	"log/slog"
 	"os"
 
 	"golang.org/x/term"
@@ -15,11 +14,6 @@ type Streams struct {
 	In  io.Reader
 	Out io.Writer // data
 	Err io.Writer // everything else
-}
-
-// logger writes to s.Err.
-func (s Streams) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(s.Err, nil))
 }
 
 // screen tells how wide w is and whether it takes colours: those are for a

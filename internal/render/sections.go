@@ -100,23 +100,23 @@ func counted(name string, r *metrics.Row) string {
 	}
 	switch {
 	case slices.Contains([]string{"operations", "succeeded", "failed", "open", "lost", "rescued"}, name):
-		return countedFrom(r.Operations, "operations")
+		return countedFrom("operations", r.Operations)
 	case strings.HasPrefix(name, "orphaned_") && name != "orphaned_attempts":
-		return countedFrom(r.OrphanedAttempts, "orphaned attempts") + " of " + Grouped(r.ExecutedAttempts) + " executed"
+		return countedFrom("orphaned attempts", r.OrphanedAttempts) + " of executed " + Grouped(r.ExecutedAttempts)
 	case strings.HasPrefix(name, "billed_"):
-		return countedFrom(r.ExecutedKnownUsage, "executed attempts with known usage") + " of " + Grouped(r.ExecutedAttempts)
+		return countedFrom("executed attempts with known usage", r.ExecutedKnownUsage) + " of executed " + Grouped(r.ExecutedAttempts)
 	case slices.Contains(fromExecuted, name):
-		return countedFrom(r.ExecutedAttempts, "executed attempts")
+		return countedFrom("executed attempts", r.ExecutedAttempts)
 	case name == "unkeyed_after_send" || name == "retry_successes":
-		return countedFrom(r.Retries, "retries")
+		return countedFrom("retries", r.Retries)
 	case strings.HasPrefix(name, "duplicates_"):
-		return "counted from every inner record"
+		return "counted: every inner record"
 	case name == "key_conflicts":
-		return "counted from every outer record"
+		return "counted: every outer record"
 	case name == "latency_ms" || name == "retry_tax_ms":
-		return countedFrom(r.Succeeded, "succeeded operations") + ", those whose delivering record has a duration"
+		return countedFrom("succeeded operations", r.Succeeded) + ", those whose delivering record has a duration"
 	}
-	return countedFrom(r.Attempts, "counted records")
+	return countedFrom("counted records", r.Attempts)
 }
 
 var fromExecuted = []string{
@@ -124,7 +124,7 @@ var fromExecuted = []string{
 	"recovered_tokens", "recovered_cost_usd", "redundant_tokens", "redundant_cost_usd",
 }
 
-func countedFrom(n uint64, what string) string { return "counted from " + Grouped(n) + " " + what }
+func countedFrom(what string, n uint64) string { return "counted: " + what + " " + Grouped(n) }
 
 // quotients show the two numbers that a ratio divides.
 var quotients = map[string]func(*metrics.Row) string{

@@ -21,6 +21,9 @@ func Table(w io.Writer, r *metrics.Report, explain bool, s Screen) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\n", s.paint(bold, heading(r)))
 	if single(r) {
+		if r.Rows[0].Operations == 0 {
+			fmt.Fprintln(b, noOperations)
+		}
 		writeSections(b, &r.Rows[0], explain, s)
 	} else {
 		writeGroups(b, r, s)
@@ -34,6 +37,8 @@ func Table(w io.Writer, r *metrics.Report, explain bool, s Screen) error {
 	}
 	return b.Flush()
 }
+
+const noOperations = "no operations in this window"
 
 // single tells the report of one row without groups.
 func single(r *metrics.Report) bool {
@@ -79,7 +84,7 @@ func writeEntries(b *bufio.Writer, f metrics.Formula, row *metrics.Row, s Screen
 	indent := strings.Repeat(" ", 2+nameWidth+1)
 	lines := wrap(entriesText(f, row), ",", indent, s.width())
 	if len(lines) == 0 {
-		lines = []string{indent + padLeft("0", valueWidth)}
+		lines = []string{indent + padLeft("none", valueWidth)}
 	}
 	fmt.Fprintln(b, "  "+padRight(f.Name, nameWidth)+" "+strings.TrimPrefix(lines[0], indent))
 	for _, l := range lines[1:] {
@@ -134,7 +139,7 @@ func columnsOf(r *metrics.Report) []column {
 
 func writeGroups(b *bufio.Writer, r *metrics.Report, s Screen) {
 	if len(r.Rows) == 0 {
-		fmt.Fprintln(b, "\nno operations in this window")
+		fmt.Fprintln(b, "\n"+noOperations)
 		return
 	}
 	t := table.NewWriter()

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -86,28 +87,18 @@ func (f *fall) writeTitle(b *bufio.Writer) {
 	fmt.Fprintf(b, "%s, started %s\n\n", strings.Join(home, " · "), Instant(f.Start, ""))
 }
 
-// lines are the attempts in the order of their start, gateway attempts under the
-// client attempt during which they began.
+// lines are the attempts and the sleeps between them in the order of their
+// start, gateway attempts under the client attempt during which they began.
 func (f *fall) lines() []line {
 	var lines []line
-	for _, i := range f.order() {
+	for i := range f.Records {
 		lines = append(lines, f.attempt(&f.Records[i]))
 		if l, ok := f.sleep(i); ok {
 			lines = append(lines, l)
 		}
 	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.from, b.from) })
 	return lines
-}
-
-func (f *fall) order() []int {
-	order := make([]int, len(f.Records))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return f.Records[a].StartedAt.Compare(f.Records[b].StartedAt)
-	})
-	return order
 }
 
 func (f *fall) attempt(r *metrics.Record) line {
@@ -205,11 +196,12 @@ func servedBy(r *metrics.Record) string {
 	return " from gateway " + strconv.Itoa(int(r.ServedBy.Value))
 }
 
-// sleep is the wait between an attempt and its successor in the run.
+// sleep is the wait between an attempt and its successor in the run; after the
+// last one of a hop there is none, whatever the caller sends next.
 func (f *fall) sleep(i int) (line, bool) {
 	r := &f.Records[i]
 	next := f.successor(i)
-	if next == nil || !r.DurationMS.Set || next.StartedAt.UnixMilli() <= r.EndUnixMS() {
+	if next == nil || r.Final.Value || !r.DurationMS.Set || next.StartedAt.UnixMilli() <= r.EndUnixMS() {
 		return line{}, false
 	}
 	l := line{from: r.EndUnixMS(), to: next.StartedAt.UnixMilli(), fill: "╱", style: dim, remarkOnly: true}
@@ -341,8 +333,8 @@ func (f *fall) writeLine(b *bufio.Writer, l *line, widths [fallColumns]int, bar 
 	drawn, rest := f.bar(l, bar)
 	if narrow {
 		fmt.Fprintln(b, left+drawn)
-		if right = strings.TrimSpace(right); right != "" {
-			fmt.Fprintln(b, "    "+f.s.paint(dim, strings.Join(strings.Fields(right), " ")))
+		if details := l.details(); details != "" {
+			fmt.Fprintln(b, "    "+f.s.paint(dim, details))
 		}
 		return
 	}
@@ -351,6 +343,24 @@ func (f *fall) writeLine(b *bufio.Writer, l *line, widths [fallColumns]int, bar 
 		return
 	}
 	fmt.Fprintln(b, left+drawn+strings.Repeat(" ", rest+columns)+right)
+}
+
+// details are what is right of the bar, as a sentence.
+func (l *line) details() string {
+	if l.remarkOnly {
+		return l.remark
+	}
+	var words []string
+	if v := l.cells[colTokens]; v != Null {
+		words = append(words, v+" tokens")
+	}
+	if v := l.cells[colCost]; v != Null {
+		words = append(words, v+" USD")
+	}
+	if v := l.cells[colFate]; v != "" {
+		words = append(words, v)
+	}
+	return strings.Join(words, ", ")
 }
 
 // bar draws a line on the scale and returns how much room is left behind it.

@@ -47,6 +47,7 @@ func Root(cmd *cobra.Command, s app.Streams) *cobra.Command {
 	cmd.Long += "\n\n" + app.ExitCodes
 	cmd.Version = version()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usage(fmt.Errorf("unknown command %.40q%s", args[0], suggestions(cmd, args[0])))
