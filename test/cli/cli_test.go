@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/retrylens/retrylens/internal/engine/datadir"
 	"github.com/retrylens/retrylens/internal/engine/enginetest"
 )
 
@@ -50,7 +52,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { stopEngines(t, work) })
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "terminal": terminal},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "server": server, "terminal": terminal},
 	})
 }
 
@@ -97,4 +99,24 @@ func exitCode(ts *testscript.TestScript, err error) int {
 	}
 	ts.Fatalf("%v", err)
 	return -1
+}
+
+// server DIR starts an engine in DIR and has it stand for an external server:
+// $NATIVE and $HTTP are its addresses with user and password, without database.
+func server(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: server DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(ts.Exec("engine", "start", "--data", dir))
+	passwords, err := datadir.Dir(dir).Passwords()
+	ts.Check(err)
+	_, where, err := datadir.Dir(dir).Look()
+	ts.Check(err)
+	user := url.UserPassword(datadir.User, passwords.User)
+	ts.Setenv("NATIVE", (&url.URL{Scheme: "clickhouse", User: user, Host: where.TCPAddr}).String())
+	ts.Setenv("HTTP", (&url.URL{Scheme: "http", User: user, Host: where.HTTPAddr}).String())
+	wrong := url.UserPassword(datadir.User, "geheim")
+	ts.Setenv("NATIVE_WRONG", (&url.URL{Scheme: "clickhouse", User: wrong, Host: where.TCPAddr}).String())
+	ts.Setenv("PASSWORD", passwords.User)
 }
