@@ -205,17 +205,10 @@ func (d *doctor) checkServer(ctx context.Context, s probe.Server) {
 	} else {
 		d.say("ok", "version", "ClickHouse "+v, "")
 	}
-	skew, err := s.Skew(ctx, d.o.Now)
-	abs := max(skew, -skew)
-	switch {
-	case err != nil:
+	if skew, err := s.Skew(ctx, d.o.Now); err != nil {
 		d.say("warn", "clock", "cannot be known: "+err.Error(), "")
-	case abs > skewFails:
-		d.say("fail", "clock", fmt.Sprintf("the server is %v ahead of this machine", skew), "synchronise both clocks")
-	case abs > skewWarns:
-		d.say("warn", "clock", fmt.Sprintf("the server is %v ahead of this machine", skew), "synchronise both clocks")
-	default:
-		d.say("ok", "clock", fmt.Sprintf("the server is %v ahead of this machine", skew), "")
+	} else {
+		d.judgeSkew(skew)
 	}
 	if d.address.Embedded() {
 		return // its disk is ours
@@ -233,11 +226,28 @@ func (d *doctor) checkTables(ctx context.Context, s probe.Server) {
 		d.say("fail", "schema version", err.Error(), "")
 		return
 	}
-	newest := uint64(wanted[len(wanted)-1].ID)
-	have, err := s.SchemaVersion(ctx)
-	switch {
-	case err != nil:
+	if have, err := s.SchemaVersion(ctx); err != nil {
 		d.say("warn", "schema version", "cannot be known: "+err.Error(), "")
+	} else {
+		d.judgeSchema(have, uint64(wanted[len(wanted)-1].ID))
+	}
+	d.checkUse(ctx, s)
+}
+
+func (d *doctor) judgeSkew(skew time.Duration) {
+	found, abs := fmt.Sprintf("the server is %v ahead of this machine", skew), max(skew, -skew)
+	switch {
+	case abs > skewFails:
+		d.say("fail", "clock", found, "synchronise both clocks")
+	case abs > skewWarns:
+		d.say("warn", "clock", found, "synchronise both clocks")
+	default:
+		d.say("ok", "clock", found, "")
+	}
+}
+
+func (d *doctor) judgeSchema(have, newest uint64) {
+	switch {
 	case have < newest:
 		d.say("fail", "schema version", fmt.Sprintf("%d, this command needs %d", have, newest), "run analyze migrate with the same --store")
 	case have > newest:
@@ -245,7 +255,6 @@ func (d *doctor) checkTables(ctx context.Context, s probe.Server) {
 	default:
 		d.say("ok", "schema version", fmt.Sprint(have), "")
 	}
-	d.checkUse(ctx, s)
 }
 
 func (d *doctor) checkUse(ctx context.Context, s probe.Server) {

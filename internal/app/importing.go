@@ -57,6 +57,9 @@ func NewImport(o ImportOptions) (*Import, error) {
 	if len(o.Tenant) > 64 {
 		return nil, usagef("--tenant is longer than 64 bytes")
 	}
+	if path := sameAs(o.RejectsFile, o.Files); path != "" {
+		return nil, usagef("--rejects would overwrite %s, which is to be imported", path)
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -65,6 +68,20 @@ func NewImport(o ImportOptions) (*Import, error) {
 		return nil, err
 	}
 	return &Import{o: o, sources: sources}, nil
+}
+
+// sameAs returns the one of the files that path is another name of.
+func sameAs(path string, files []string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	for _, f := range files {
+		if other, err := os.Stat(f); err == nil && info.Mode().IsRegular() && os.SameFile(info, other) {
+			return f
+		}
+	}
+	return ""
 }
 
 func countOf(words []string, word string) int {

@@ -40,7 +40,7 @@ func ShowOperation(ctx context.Context, o OperationOptions) (err error) {
 	if o.Format != "" && o.Format != "text" && o.Format != "json" {
 		return usagef("--output must be text or json, got %.40q", o.Format)
 	}
-	asOf := o.Now()
+	asOf := o.Now().UTC().Truncate(time.Millisecond)
 	if o.AsOf != "" {
 		if asOf, err = ParseTime(o.AsOf, asOf); err != nil {
 			return usagef("--as-of: %w", err)

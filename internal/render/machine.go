@@ -129,21 +129,23 @@ func markdownSections(b *bufio.Writer, row *metrics.Row, explain bool) {
 
 func markdownFigure(b *bufio.Writer, name string, row *metrics.Row, explain bool) {
 	f, _ := metrics.LookupFormula(name)
-	value := ""
-	if f.Label == "" {
-		value = f.Value(row).String()
-	} else {
-		var words []string
-		for _, e := range f.Entries(row) {
-			words = append(words, e.Key+" "+e.Value.String())
-		}
-		value = strings.Join(words, ", ")
-	}
-	fmt.Fprintf(b, "| `%s` | %s |", name, markdownCell(value))
+	fmt.Fprintf(b, "| `%s` | %s |", name, markdownCell(exact(f, row)))
 	if explain {
 		fmt.Fprintf(b, " %s | %s |", markdownCell(f.Text), markdownCell(counted(name, row)))
 	}
 	fmt.Fprintln(b)
+}
+
+// exact is a figure as JSON has it, its entries in a row.
+func exact(f metrics.Formula, row *metrics.Row) string {
+	if f.Label == "" {
+		return f.Value(row).String()
+	}
+	var words []string
+	for _, e := range f.Entries(row) {
+		words = append(words, e.Key+" "+e.Value.String())
+	}
+	return strings.Join(words, ", ")
 }
 
 func markdownGroups(b *bufio.Writer, r *metrics.Report) {
