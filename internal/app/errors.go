@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -45,12 +44,24 @@ func usagef(format string, args ...any) error {
 // ones was said on Streams.Err.
 var ErrThreshold = errors.New("a threshold was broken")
 
+// InterruptedError is what came of a command that was told to stop: whatever
+// else the error says follows from that.
+type InterruptedError struct{ Err error }
+
+func (e *InterruptedError) Error() string { return "interrupted: " + e.Err.Error() }
+
+// Unwrap returns what it was doing.
+func (e *InterruptedError) Unwrap() error { return e.Err }
+
 // ExitCode is the one table from error to exit code.
 func ExitCode(err error) int {
 	var usage *UsageError
+	var interrupted *InterruptedError
 	switch {
 	case err == nil:
 		return ExitOK
+	case errors.As(err, &interrupted):
+		return ExitFailure
 	case errors.As(err, &usage):
 		return ExitUsage
 	case errors.Is(err, ErrThreshold):
@@ -64,11 +75,8 @@ func ExitCode(err error) int {
 // Message is what a command says of an error, "" for one that needs no words
 // more.
 func Message(err error) string {
-	switch {
-	case err == nil, errors.Is(err, ErrThreshold):
+	if err == nil || errors.Is(err, ErrThreshold) {
 		return ""
-	case errors.Is(err, context.Canceled) && !errors.Is(err, ErrUnreachable):
-		return "interrupted: " + err.Error()
 	}
 	return err.Error()
 }

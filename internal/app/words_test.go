@@ -187,6 +187,7 @@ func TestExitCode(t *testing.T) {
 		{wrap(app.ErrThreshold), 3},
 		{wrap(app.ErrUnreachable), 5},
 		{errors.Join(app.ErrThreshold, nil), 3},
+		{&app.InterruptedError{Err: wrap(app.ErrUnreachable)}, 1},
 	} {
 		if got := app.ExitCode(c.err); got != c.code {
 			t.Errorf("%v: %d, want %d", c.err, got, c.code)

@@ -32,6 +32,9 @@ func Main(build func(app.Streams) *cobra.Command) {
 // Execute runs a command and returns its exit code.
 func Execute(ctx context.Context, cmd *cobra.Command, stderr io.Writer) int {
 	ran, err := cmd.ExecuteContextC(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = &app.InterruptedError{Err: err}
+	}
 	if text := app.Message(err); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", ran.CommandPath(), text)
 	}
