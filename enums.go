@@ -143,12 +143,26 @@ var (
 	CostSources  = []CostSource{CostProvider, CostPriceBook, CostNone}
 )
 
-// Valid tells whether v is one of the values of its enum.
-func (v Hop) Valid() bool         { return slices.Contains(Hops, v) }
-func (v Cause) Valid() bool       { return slices.Contains(Causes, v) }
-func (v Outcome) Valid() bool     { return slices.Contains(Outcomes, v) }
-func (v Delivery) Valid() bool    { return slices.Contains(Deliveries, v) }
-func (v ErrorClass) Valid() bool  { return slices.Contains(ErrorClasses, v) }
-func (v StopReason) Valid() bool  { return slices.Contains(StopReasons, v) }
+// Valid tells whether v is one of Hops.
+func (v Hop) Valid() bool { return slices.Contains(Hops, v) }
+
+// Valid tells whether v is one of Causes.
+func (v Cause) Valid() bool { return slices.Contains(Causes, v) }
+
+// Valid tells whether v is one of Outcomes.
+func (v Outcome) Valid() bool { return slices.Contains(Outcomes, v) }
+
+// Valid tells whether v is one of Deliveries.
+func (v Delivery) Valid() bool { return slices.Contains(Deliveries, v) }
+
+// Valid tells whether v is one of ErrorClasses.
+func (v ErrorClass) Valid() bool { return slices.Contains(ErrorClasses, v) }
+
+// Valid tells whether v is one of StopReasons.
+func (v StopReason) Valid() bool { return slices.Contains(StopReasons, v) }
+
+// Valid tells whether v is one of UsageSources.
 func (v UsageSource) Valid() bool { return slices.Contains(UsageSources, v) }
-func (v CostSource) Valid() bool  { return slices.Contains(CostSources, v) }
+
+// Valid tells whether v is one of CostSources.
+func (v CostSource) Valid() bool { return slices.Contains(CostSources, v) }

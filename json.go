@@ -72,16 +72,20 @@ func (a *Attempt) appendWhatItCost(w *objectWriter) {
 	w.text("cost_source", string(a.CostSource))
 	if len(a.Attributes) > 0 {
 		w.key("attributes")
-		inner := objectWriter{b: append(w.b, '{')}
-		for _, k := range sortedKeys(a.Attributes) {
-			inner.key(k)
-			inner.b = appendQuoted(inner.b, a.Attributes[k])
-		}
-		w.b = append(inner.b, '}')
+		w.b = appendObject(w.b, a.Attributes)
 	}
 	w.text("reason", a.Reason)
 	w.text("emitter", a.Emitter)
 	w.opt("seq", a.Seq)
+}
+
+func appendObject(b []byte, texts map[string]string) []byte {
+	w := objectWriter{b: append(b, '{')}
+	for _, k := range sortedKeys(texts) {
+		w.key(k)
+		w.b = appendQuoted(w.b, texts[k])
+	}
+	return append(w.b, '}')
 }
 
 // MarshalJSON is [Attempt.AppendJSON].

@@ -31,7 +31,7 @@ func (f *folder) add(r *foldRow, statement string) {
 		return
 	}
 	g := f.group(r.key())
-	g.Counters.Add(&r.Counters)
+	g.Add(&r.Counters)
 	for _, idx := range r.latency {
 		g.latency.AddBucket(idx, 1)
 	}
@@ -62,7 +62,7 @@ func (f *folder) group(k metrics.Key) *foldGroup {
 func (f *folder) addReport(r *metrics.Report) {
 	for _, row := range r.Rows {
 		g := f.group(row.Key)
-		g.Counters.Add(&row.Counters)
+		g.Add(&row.Counters)
 		addSample(&g.latency, row.Latency.P50)
 		addSample(&g.retryTax, row.RetryTax.P50)
 	}

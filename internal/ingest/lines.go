@@ -23,7 +23,7 @@ func newLineReader(r io.Reader) *lineReader {
 	const crlf = 2
 	br := bufio.NewReaderSize(r, wire.MaxLine+crlf)
 	if bom, _ := br.Peek(3); string(bom) == "\ufeff" {
-		br.Discard(len(bom))
+		_, _ = br.Discard(len(bom)) // just peeked
 	}
 	return &lineReader{r: br}
 }

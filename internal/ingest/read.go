@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 )
 
@@ -47,7 +48,7 @@ func (p *pipeline) readSource(s Source, f *filler) error {
 // take passes a line on, and what broke the stream after it, and tells whether
 // there may be more. Of a broken stream the last line is decoded only if it looks whole.
 func (f *filler) take(number int, line []byte, reason string, err error) bool {
-	broke := err != nil && err != io.EOF
+	broke := err != nil && !errors.Is(err, io.EOF)
 	if broke && reason == "" && len(line) > 0 && line[len(line)-1] != '}' {
 		f.add(number, line, broken(err))
 		return false

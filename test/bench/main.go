@@ -24,8 +24,9 @@ func main() {
 	quick := flag.Bool("quick", false, "a tenth of the rows, for a try")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *out, *quick); err != nil {
+	err := run(ctx, *out, *quick)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -80,7 +81,7 @@ func stopEngine(e *engine.Client) error {
 		return err
 	}
 	for range 300 {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", at.PID)); err != nil {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", at.PID)); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 		time.Sleep(100 * time.Millisecond)

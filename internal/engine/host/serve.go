@@ -182,7 +182,7 @@ func run(ctx context.Context, d datadir.Dir, o Options, s *chdb.Session, httpAdd
 }
 
 func endedError(s *chdb.Session, err error) error {
-	return fmt.Errorf("host: the engine ended by itself: %v %s", err, strings.Join(s.Errors(), "\n"))
+	return fmt.Errorf("host: the engine ended by itself: %w %s", err, strings.Join(s.Errors(), "\n"))
 }
 
 func stop(s *chdb.Session, timeout time.Duration, log *slog.Logger) error {
