@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,10 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/retrylens/retrylens/internal/app/probe"
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/engine"
-	"github.com/retrylens/retrylens/schema"
 )
 
 // ErrUnhealthy is returned by Doctor when a check failed.
@@ -150,15 +146,14 @@ func (d *doctor) checkStore(ctx context.Context) {
 	}
 	defer store.Close()
 	d.say("ok", "reach", fmt.Sprintf("answers after %d ms", time.Since(began).Milliseconds()), "")
-	hasSchema := d.checkSchema(ctx, store)
-	server, ok := d.server(ctx, store)
-	if !ok {
-		d.say("warn", "server", "version, clock, disk, retention and permission cannot be known over the native protocol", "give the HTTP port: --store http(s)://…")
-		return
+	if store.Engine != nil {
+		if e, err := store.Engine.Endpoint(ctx); err == nil {
+			d.say("ok", "port", fmt.Sprintf("native %s, http %s, pid %d", e.TCPAddr, e.HTTPAddr, e.PID), "")
+		}
 	}
-	d.checkServer(ctx, server)
-	if hasSchema {
-		d.checkTables(ctx, server)
+	d.checkServer(ctx, store)
+	if d.checkSchema(ctx, store) {
+		d.checkTables(ctx, store)
 	}
 }
 
@@ -176,30 +171,7 @@ func (d *doctor) checkSchema(ctx context.Context, store *Store) bool {
 	return true
 }
 
-// server is where the store's HTTP port is.
-func (d *doctor) server(ctx context.Context, store *Store) (probe.Server, bool) {
-	s := probe.Server{Database: store.Database(), Cluster: d.o.Store.Cluster, Client: &http.Client{Timeout: 10 * time.Second}}
-	if store.Engine != nil {
-		e, err := store.Engine.Endpoint(ctx)
-		if err != nil {
-			d.say("fail", "engine", err.Error(), "")
-			return s, false
-		}
-		d.say("ok", "port", fmt.Sprintf("native %s, http %s, pid %d", e.TCPAddr, e.HTTPAddr, e.PID), "")
-		s.URL, s.User, s.Password = "http://"+e.HTTPAddr+"/", e.User, e.Password
-		return s, true
-	}
-	u, err := url.Parse(d.address.URL)
-	if err != nil || u.Scheme == "clickhouse" {
-		return s, false
-	}
-	s.User = u.User.Username()
-	s.Password, _ = u.User.Password()
-	s.URL = u.Scheme + "://" + u.Host + "/"
-	return s, true
-}
-
-func (d *doctor) checkServer(ctx context.Context, s probe.Server) {
+func (d *doctor) checkServer(ctx context.Context, s *Store) {
 	if v, err := s.Version(ctx); err != nil {
 		d.say("fail", "version", err.Error(), "")
 	} else {
@@ -220,8 +192,8 @@ func (d *doctor) checkServer(ctx context.Context, s probe.Server) {
 	}
 }
 
-func (d *doctor) checkTables(ctx context.Context, s probe.Server) {
-	wanted, err := schema.Render(schema.Options{Database: s.Database})
+func (d *doctor) checkTables(ctx context.Context, s *Store) {
+	newest, err := clickhouse.NewestMigration()
 	if err != nil {
 		d.say("fail", "schema version", err.Error(), "")
 		return
@@ -229,7 +201,7 @@ func (d *doctor) checkTables(ctx context.Context, s probe.Server) {
 	if have, err := s.SchemaVersion(ctx); err != nil {
 		d.say("warn", "schema version", "cannot be known: "+err.Error(), "")
 	} else {
-		d.judgeSchema(have, uint64(wanted[len(wanted)-1].ID))
+		d.judgeSchema(have, newest)
 	}
 	d.checkUse(ctx, s)
 }
@@ -246,7 +218,7 @@ func (d *doctor) judgeSkew(skew time.Duration) {
 	}
 }
 
-func (d *doctor) judgeSchema(have, newest uint64) {
+func (d *doctor) judgeSchema(have, newest int) {
 	switch {
 	case have < newest:
 		d.say("fail", "schema version", fmt.Sprintf("%d, this command needs %d", have, newest), "run analyze migrate with the same --store")
@@ -257,11 +229,11 @@ func (d *doctor) judgeSchema(have, newest uint64) {
 	}
 }
 
-func (d *doctor) checkUse(ctx context.Context, s probe.Server) {
-	if days, err := s.RetentionDays(ctx); err != nil {
+func (d *doctor) checkUse(ctx context.Context, s *Store) {
+	if kept, err := s.Retention(ctx); err != nil {
 		d.say("warn", "retention", "cannot be known: "+err.Error(), "")
 	} else {
-		d.say("ok", "retention", fmt.Sprintf("%d days", days), "")
+		d.say("ok", "retention", fmt.Sprintf("%d days", int(kept.Hours()/24)), "")
 	}
 	switch may, err := s.MayInsert(ctx); {
 	case err != nil:

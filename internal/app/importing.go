@@ -115,7 +115,10 @@ func (im *Import) Run(ctx context.Context) (err error) {
 }
 
 func (im *Import) into(ctx context.Context, store *Store) error {
-	retention := time.Duration(store.RetentionDays()) * 24 * time.Hour
+	retention, err := store.Retention(ctx)
+	if err != nil {
+		return err
+	}
 	importer, err := ingest.New(ingest.Options{
 		Sink:          store,
 		Limits:        func() retrylens.Limits { return retrylens.Limits{Now: im.o.Now(), Retention: retention} },

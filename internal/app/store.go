@@ -105,10 +105,14 @@ func (s *Store) writable(ctx context.Context, migrate bool) error {
 	return s.readable(ctx)
 }
 
-// readable tells what to run when there is no schema yet. It changes nothing.
+// readable tells what to run when there is no schema yet. A store of our own
+// that an older version made is brought up to date.
 func (s *Store) readable(ctx context.Context) error {
 	err := s.SchemaReady(ctx)
 	switch {
+	case err == nil && s.Address.Embedded():
+		_, err = s.Migrate(ctx)
+		return err
 	case !errors.Is(err, clickhouse.ErrSchemaMissing):
 		return err
 	case s.Address.Embedded():

@@ -27,10 +27,7 @@ func (s *Store) SetSliceRows(n uint64) { s.sliceRows = n }
 
 // CreateQuery is how the server would make a table again.
 func (s *Store) CreateQuery(ctx context.Context, table string) (string, error) {
-	var q string
-	err := s.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String}",
-		clickhouse.Named("db", s.database), clickhouse.Named("table", table)).Scan(&q)
-	return q, err
+	return s.createQuery(ctx, table)
 }
 
 // ColumnNames are the columns of a table.

@@ -137,20 +137,18 @@ func isRace(err error) bool {
 	return errors.As(err, &e) && (e.Code == tableAlreadyExists || e.Code == databaseAlreadyExists || e.Code == deadlockAvoided)
 }
 
-// applyRetention changes the TTL of tables that were made with another one. The
-// new TTL holds for what is merged from now on: nothing is rewritten.
+// applyRetention sets the TTL that was asked for; without one a table keeps what
+// it has. The new TTL holds for what is merged from now on: nothing is rewritten.
 func (s *Store) applyRetention(ctx context.Context) error {
+	if s.config.RetentionDays == 0 {
+		return nil
+	}
 	for table, column := range map[string]string{"attempts": "operation_started_at", "emitter_seqs": "last_at"} {
-		local := table
-		if s.config.Cluster != "" {
-			local += "_local"
-		}
-		ttl := fmt.Sprintf("toDateTime(%s) + toIntervalDay(%d)", column, s.RetentionDays())
-		var create string
-		err := s.conn.QueryRow(ctx, "SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String}",
-			clickhouse.Named("db", s.database), clickhouse.Named("table", local)).Scan(&create)
+		local := s.local(table)
+		ttl := fmt.Sprintf("toDateTime(%s) + toIntervalDay(%d)", column, s.config.RetentionDays)
+		create, err := s.createQuery(ctx, local)
 		if err != nil {
-			return fmt.Errorf("clickhouse: read the TTL of %s: %w", local, err)
+			return fmt.Errorf("read the TTL of %s: %w", local, err)
 		}
 		if strings.Contains(create, "TTL "+ttl) {
 			continue
@@ -161,12 +159,4 @@ func (s *Store) applyRetention(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// RetentionDays is how long attempts are kept.
-func (s *Store) RetentionDays() int {
-	if s.config.RetentionDays == 0 {
-		return schema.DefaultRetentionDays
-	}
-	return s.config.RetentionDays
 }

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/engine/enginetest"
@@ -78,6 +80,38 @@ func TestMigrateChangesTheRetention(t *testing.T) {
 		if !containsDays(create, 30) {
 			t.Errorf("%s: %s", table, create)
 		}
+	}
+	// Whoever migrates without asking for a retention leaves it.
+	c.RetentionDays = 0
+	s = openStore(t, c)
+	if got, err := s.Retention(t.Context()); err != nil || got != 30*24*time.Hour {
+		t.Errorf("retention is %v, %v", got, err)
+	}
+}
+
+func TestFactsOfAServer(t *testing.T) {
+	s := newStore(t)
+	if v, err := s.Version(t.Context()); err != nil || !strings.HasPrefix(v, "26.") {
+		t.Errorf("version %q, %v", v, err)
+	}
+	if skew, err := s.Skew(t.Context(), time.Now); err != nil || skew.Abs() > time.Minute {
+		t.Errorf("skew %v, %v", skew, err)
+	}
+	if free, err := s.FreeBytes(t.Context()); err != nil || free == 0 {
+		t.Errorf("free %d, %v", free, err)
+	}
+	newest, err := clickhouse.NewestMigration()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.SchemaVersion(t.Context()); err != nil || v != newest {
+		t.Errorf("schema %d, want %d, %v", v, newest, err)
+	}
+	if may, err := s.MayInsert(t.Context()); err != nil || !may {
+		t.Errorf("may insert: %v, %v", may, err)
+	}
+	if got, err := s.Retention(t.Context()); err != nil || got != schema.DefaultRetentionDays*24*time.Hour {
+		t.Errorf("retention %v, %v", got, err)
 	}
 }
 

@@ -145,14 +145,7 @@ func opt[T, F uint64 | uint32 | uint16 | int64 | int32](v *F) retrylens.Opt[T] {
 // LocalOperations lists the operations of which this node itself holds rows, as
 // "tenant/logical_id": on a cluster those of its shard. It is for checks.
 func (s *Store) LocalOperations(ctx context.Context) ([]string, error) {
-	table := s.database + ".attempts"
-	if s.config.Cluster != "" {
-		table += "_local"
-	}
 	var ops []string
-	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT groupUniqArray(concat(tenant, '/', logical_id)) FROM "+table).Scan(&ops)
-	if err != nil {
-		return nil, fmt.Errorf("clickhouse: list the operations of this node: %w", err)
-	}
-	return ops, nil
+	err := s.value(ctx, &ops, "SELECT groupUniqArray(concat(tenant, '/', logical_id)) FROM "+s.database+"."+s.local("attempts"))
+	return ops, err
 }

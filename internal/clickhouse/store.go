@@ -25,7 +25,7 @@ type Config struct {
 	URL           string // clickhouse://user:pass@host:9000[,host2:9000]/db or http(s)://…
 	Cluster       string // name of the cluster in remote_servers; "" = single node
 	EachNode      bool   // with Cluster: Migrate works on this node only, without ON CLUSTER and replication
-	RetentionDays int    // 0 = schema.DefaultRetentionDays
+	RetentionDays int    // what Migrate sets; 0 = what the tables have, schema.DefaultRetentionDays for new ones
 
 	// Dial replaces the way connections are made (the embedded engine); nil =
 	// plain TCP.

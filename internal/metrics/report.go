@@ -29,6 +29,7 @@ type Report struct {
 	From, To     time.Time // zero = unbounded
 	AsOf         time.Time
 	GroupBy      []Dimension
+	Filters      map[Dimension][]string // what was asked; not in the JSON
 	Bucket       time.Duration
 	Provisional  bool
 	Completeness *Completeness // nil = nothing is known about it
@@ -44,7 +45,7 @@ func NewReport(q Query, rows []Row, open uint64, c *Completeness) *Report {
 	}
 	slices.SortFunc(rows, func(a, b Row) int { return a.Key.Compare(b.Key) })
 	return &Report{
-		From: q.From, To: q.To, AsOf: q.AsOf, GroupBy: q.GroupBy, Bucket: q.Bucket,
+		From: q.From, To: q.To, AsOf: q.AsOf, GroupBy: q.GroupBy, Filters: q.Filters, Bucket: q.Bucket,
 		Provisional: q.Provisional(open), Completeness: c, Rows: rows,
 	}
 }

@@ -1,9 +1,11 @@
 package render_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/render"
 )
 
@@ -84,5 +86,17 @@ func TestSafe(t *testing.T) {
 		if got := render.Safe(in); got != want {
 			t.Errorf("Safe(%q) = %s, want %s", in, got, want)
 		}
+	}
+}
+
+func TestHeadingNamesTheFilters(t *testing.T) {
+	r := &metrics.Report{GroupBy: []metrics.Dimension{metrics.DimTenant}, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"a", "b\n"}, metrics.DimTenant: {"t"}}}
+	var b strings.Builder
+	if err := render.Table(&b, r, false, render.Screen{}); err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(b.String(), "\n")
+	if !strings.Contains(first, ", tenant t, model a or b") || !strings.Contains(first, ", as of") {
+		t.Errorf("got %q", first)
 	}
 }

@@ -47,7 +47,22 @@ func single(r *metrics.Report) bool {
 
 func heading(r *metrics.Report) string {
 	window := fmt.Sprintf("operations from %s to %s", Instant(r.From, "the first"), Instant(r.To, "the last"))
-	return fmt.Sprintf("%s, as of %s", window, Instant(r.AsOf, ""))
+	return fmt.Sprintf("%s%s, as of %s", window, filters(r), Instant(r.AsOf, ""))
+}
+
+// filters says which operations were asked for.
+func filters(r *metrics.Report) string {
+	var out strings.Builder
+	for _, d := range metrics.Dimensions {
+		if values := r.Filters[d]; len(values) > 0 {
+			names := make([]string, len(values))
+			for i, v := range values {
+				names[i] = Safe(v)
+			}
+			fmt.Fprintf(&out, ", %s %s", d, strings.Join(names, " or "))
+		}
+	}
+	return out.String()
 }
 
 func writeSections(b *bufio.Writer, row *metrics.Row, explain bool, s Screen) {
