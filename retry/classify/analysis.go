@@ -134,11 +134,23 @@ func show(b []byte) string {
 	if len(b) > maxType {
 		b = b[:maxType]
 	}
+	if printable(b) {
+		return string(b)
+	}
 	b = bytes.ToValidUTF8(b, nil)
 	if bytes.IndexFunc(b, func(r rune) bool { return r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }) >= 0 {
 		return ""
 	}
 	return string(b)
+}
+
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // inFlight is a budget that clears as soon as calls in flight end.

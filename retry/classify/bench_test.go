@@ -41,6 +41,22 @@ func BenchmarkJSONError(b *testing.B) {
 	}
 }
 
+// BenchmarkDetailedError is 1 KB as Google sends it: little prose, many members.
+func BenchmarkDetailedError(b *testing.B) {
+	c := New()
+	for _, k := range readCases(b, "failures.jsonl") {
+		if k.ID != "gemini-429-per-minute-retryinfo" {
+			continue
+		}
+		f := k.Failure()
+		b.SetBytes(int64(len(f.Body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			c.Classify(f)
+		}
+	}
+}
+
 // BenchmarkCorpus is the mean over every case of the corpus.
 func BenchmarkCorpus(b *testing.B) {
 	c := New()

@@ -175,31 +175,21 @@ func (a *analysis) value(s *scanner, r role, deep bool, depth int) {
 }
 
 func (a *analysis) object(s *scanner, parent role, depth int) {
-	first := a.isLoc(s)
-	if first {
-		a.spoke(Rule{retrylens.ClassInvalidRequest, Vague, false}, nil)
-	}
 	for s.next('}') {
 		at := s.i
 		r := a.role(s.key())
 		if parent == roleWaitSec && r == roleRetrySeconds {
 			r = roleWaitSec // retry_delay: {seconds: 26}
 		}
-		if first && r == roleType {
-			r = roleSkip // the type of a pydantic item names a rule of validation
+		if r == roleLoc { // an item of a validation list: {"loc": [...], "msg": ...}
+			a.spoke(Rule{retrylens.ClassInvalidRequest, Vague, false}, nil)
+			r = roleSkip
 		}
 		a.value(s, r, true, depth+1)
 		if s.i == at {
 			s.i++
 		}
 	}
-}
-
-// isLoc tells an item of a validation list ({"loc": [...], "msg": ...}) by a look
-// ahead at its bytes.
-func (a *analysis) isLoc(s *scanner) bool {
-	ahead := s.b[s.i:min(len(s.b), s.i+160)]
-	return bytes.Contains(ahead, []byte(`"loc"`)) && bytes.Contains(ahead, []byte(`"msg"`))
 }
 
 func (a *analysis) role(name []byte) role {

@@ -174,20 +174,19 @@ func (s *scanner) bare() []byte {
 // next moves to the next member of an object or array that closes with end and
 // tells whether there is one.
 func (s *scanner) next(end byte) bool {
-	for s.i < len(s.b) {
-		switch c := s.b[s.i]; c {
-		case ' ', '\t', '\n', '\r', ',':
-			s.i++
-		case end:
-			s.i++
-			return false
-		case '}', ']': // mismatched: leave it to the parent
-			return false
-		default:
-			return true
-		}
+	b, i := s.b, s.i
+	for i < len(b) && (b[i] <= ' ' || b[i] == ',') {
+		i++
 	}
-	return false
+	s.i = i
+	switch {
+	case i == len(b):
+		return false
+	case b[i] == end:
+		s.i++
+		return false
+	}
+	return b[i] != '}' && b[i] != ']' // a mismatched one is left to the parent
 }
 
 // key reads a member's name and the colon; a name that is none is skipped.

@@ -87,16 +87,14 @@ var roles = newWordMap(map[string]role{
 })
 
 // wordMap finds a word in a fixed vocabulary without allocating: open addressing,
-// filled to at most a quarter.
+// filled to at most a half. Most words of a text are in no vocabulary; these cost
+// one look at the hashes, which fit the first cache.
 type wordMap[V any] struct {
-	mask  uint32
-	slots []slot[V]
-}
-
-type slot[V any] struct {
-	hash uint32
-	word string
-	v    V
+	mask   uint32
+	hashes []uint32 // 0 is free
+	at     []uint16 // place in words and values
+	words  []string
+	values []V
 }
 
 const hashSeed = 0x9e3779b9
@@ -106,15 +104,15 @@ func hashByte(h uint32, c byte) uint32 { return bits.RotateLeft32(h, 5) ^ uint32
 
 func hashEnd(h uint32) uint32 {
 	h *= 0x85ebca6b
-	return h ^ h>>15
+	return h ^ h>>15 | 1<<31 // never 0
 }
 
 func newWordMap[V any](m map[string]V) *wordMap[V] {
 	size := 64
-	for size < 4*len(m) {
+	for size < 2*len(m) {
 		size *= 2
 	}
-	w := &wordMap[V]{mask: uint32(size - 1), slots: make([]slot[V], size)}
+	w := &wordMap[V]{mask: uint32(size - 1), hashes: make([]uint32, size), at: make([]uint16, size)}
 	for k, v := range m {
 		h := uint32(hashSeed)
 		for i := range len(k) {
@@ -122,10 +120,11 @@ func newWordMap[V any](m map[string]V) *wordMap[V] {
 		}
 		h = hashEnd(h)
 		i := h & w.mask
-		for w.slots[i].word != "" {
+		for w.hashes[i] != 0 {
 			i = (i + 1) & w.mask
 		}
-		w.slots[i] = slot[V]{h, k, v}
+		w.hashes[i], w.at[i] = h, uint16(len(w.words))
+		w.words, w.values = append(w.words, k), append(w.values, v)
 	}
 	return w
 }
@@ -137,9 +136,9 @@ func (w *wordMap[V]) get(b []byte) (v V, ok bool) {
 		h = hashByte(h, c)
 	}
 	h = hashEnd(h)
-	for i := h & w.mask; w.slots[i].word != ""; i = (i + 1) & w.mask {
-		if w.slots[i].hash == h && w.slots[i].word == string(b) {
-			return w.slots[i].v, true
+	for i := h & w.mask; w.hashes[i] != 0; i = (i + 1) & w.mask {
+		if n := w.at[i]; w.hashes[i] == h && w.words[n] == string(b) {
+			return w.values[n], true
 		}
 	}
 	return v, false
@@ -156,9 +155,9 @@ func (w *wordMap[V]) find(b []byte) *V {
 
 // folded finds a word in any case whose hash in lower case is known.
 func (w *wordMap[V]) folded(b []byte, h uint32) *V {
-	for i := h & w.mask; w.slots[i].word != ""; i = (i + 1) & w.mask {
-		if s := &w.slots[i]; s.hash == h && equalFolded(b, s.word) {
-			return &s.v
+	for i := h & w.mask; w.hashes[i] != 0; i = (i + 1) & w.mask {
+		if n := w.at[i]; w.hashes[i] == h && equalFolded(b, w.words[n]) {
+			return &w.values[n]
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"encoding/binary"
 	"time"
 	"unicode/utf8"
 )
@@ -58,6 +59,12 @@ func (a *analysis) message(b []byte) {
 }
 
 func isASCII(b []byte) bool {
+	for len(b) >= 8 {
+		if binary.LittleEndian.Uint64(b)&0x8080808080808080 != 0 {
+			return false
+		}
+		b = b[8:]
+	}
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
 			return false
@@ -68,21 +75,47 @@ func isASCII(b []byte) bool {
 
 func (r *reader) run() {
 	for r.i < len(r.b) {
-		switch c := r.b[r.i]; {
-		case letter(c):
+		switch c := r.b[r.i]; starts[c] {
+		case startWord:
 			r.word()
-		case c >= '0' && c <= '9':
+		case startNumber:
 			r.number()
-		case c == '{' || c == '[':
+		case startNested:
 			r.nested()
-		default:
-			if c == '/' && r.i > 0 && (letter(r.b[r.i-1]) || r.b[r.i-1] == ' ') {
+		case startSlash:
+			if r.i > 0 && (letter(r.b[r.i-1]) || r.b[r.i-1] == ' ') {
 				r.prev = pairPer // tokens/day
 			}
+			r.i++
+		default:
 			r.i++
 		}
 	}
 }
+
+type start uint8
+
+const (
+	startNothing start = iota
+	startWord
+	startNumber
+	startNested
+	startSlash
+)
+
+// starts tells what begins with a byte.
+var starts = func() (t [256]start) {
+	for c := range len(t) {
+		switch b := byte(c); {
+		case letter(b):
+			t[c] = startWord
+		case b >= '0' && b <= '9':
+			t[c] = startNumber
+		}
+	}
+	t['{'], t['['], t['/'] = startNested, startNested, startSlash
+	return t
+}()
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
@@ -103,56 +136,45 @@ var lower = func() (t [256]byte) {
 
 // word reads one word: its ideas, or the code that it is.
 func (r *reader) word() {
-	b, i, h := r.b, r.i, uint32(hashSeed)
+	b := r.b[r.i:]
+	h, i, bits := hashByte(hashSeed, b[0]|0x20), 1, byte(0xff)
 	for i < len(b) {
 		c := lower[b[i]]
 		if c == 0 {
 			break
 		}
+		bits &= b[i]
 		h = hashByte(h, c)
 		i++
 	}
-	raw := b[r.i:i]
-	r.i = i
+	raw := b[:i]
+	r.i += i
 	if i < len(b) && b[i] == ':' && r.url(raw) {
 		return
 	}
 	r.n++
 	e := lexicon.folded(raw, hashEnd(h))
-	if e == nil {
+	switch {
+	case e == nil && bits&0x20 == 0: // an upper-case letter or '_' after the first
 		r.stranger(raw)
-		return
-	}
-	r.ideas |= e.ideas
-	r.pair(raw, e)
-	if e.wait != 0 {
-		r.wait(e.wait)
+	case e == nil:
+		r.prev = pairNone
+	default:
+		r.ideas |= e.ideas
+		r.pair(raw, e)
+		if e.wait != 0 {
+			r.wait(e.wait)
+		}
 	}
 }
-
-var noEntry entry
 
 // stranger reads a word that is not in the lexicon: a code in passing, or a name made
 // of words.
 func (r *reader) stranger(raw []byte) {
-	under, inner := shaped(raw)
-	if (under || inner) && r.code(raw) {
-		r.prev = pairNone
-		return
-	}
-	if under {
+	r.prev = pairNone
+	if !r.code(raw) && bytes.IndexByte(raw, '_') >= 0 {
 		r.ideas |= pieces(raw)
 	}
-	r.pair(raw, &noEntry)
-}
-
-// shaped tells snake_case and CamelCase.
-func shaped(w []byte) (under, inner bool) {
-	for i, c := range w {
-		under = under || c == '_'
-		inner = inner || i > 0 && c >= 'A' && c <= 'Z'
-	}
-	return under, inner
 }
 
 // url passes over an address: the words in one say nothing.
@@ -195,7 +217,7 @@ var pairs = map[string]pairing{
 	"bad": pairBad, "invalid": pairBad, "malformed": pairBad, "unknown": pairBad, "unrecognized": pairBad, "such": pairBad,
 	"nonexistent": pairBad, "unrecognised": pairBad, "status": pairStatus, "code": pairStatus, "http": pairStatus,
 	"status_code": pairStatus, "statuscode": pairStatus, "error": pairStatus, "returned": pairStatus,
-	"out": pairOut,
+	"out": pairOut, "of": pairNone,
 }
 
 var periods = map[string]concept{
@@ -258,17 +280,30 @@ func (r *reader) number() {
 	r.n++
 }
 
-// nested reads an error inside the text.
+// nested reads an error inside the text, as it stands or with its quotes escaped.
 func (r *reader) nested() {
-	s := scanner{b: r.b, i: r.i, arena: &r.a.arena, quote: true}
-	if !looksNested(r.b[r.i:]) || r.a.nesting >= maxNesting {
+	if r.a.nesting >= maxNesting || !looksNested(r.b[r.i:]) {
 		r.i++
 		return
+	}
+	s := scanner{b: r.b, i: r.i, arena: &r.a.arena, quote: true}
+	after := -1
+	if escapedQuotes(r.b[r.i:]) {
+		s.b, s.i, after = s.escaped(r.i, 0), 0, len(r.b)
 	}
 	r.a.nesting++
 	r.a.value(&s, roleError, true, 0)
 	r.a.nesting--
-	r.i = max(s.i, r.i+1)
+	if after < 0 {
+		after = max(s.i, r.i+1)
+	}
+	r.i = after
+}
+
+// escapedQuotes: the first quote of the document has a backslash before it.
+func escapedQuotes(b []byte) bool {
+	i := bytes.IndexAny(b, "\"'\\")
+	return i >= 0 && b[i] == '\\' && i+1 < len(b) && b[i+1] == '"'
 }
 
 const maxNesting = 6
