@@ -259,6 +259,8 @@ func (a *analysis) listened(status int) textClass {
 		return tQuota | tExpired | tAuth | tFilter | tContext | tRegion | tRate
 	case status == 404 || status == 408 || status == 409 || status == 504 || status == 524 || status == 529:
 		return 0
+	case status == 405 || status == 406 || status == 410 || status == 411 || status >= 414 && status <= 417:
+		return 0
 	case status == 413:
 		return tContext
 	case status == 429:

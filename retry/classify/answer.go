@@ -8,19 +8,16 @@ import (
 
 // answer gathers what an answer of status 200 says about itself, whole or streamed.
 type answer struct {
-	topError     bool // the document itself is the error ({"type":"error", ...})
-	terminal     bool // the stream's last event was there
-	finishError  bool // finish_reason: error
-	filtered     bool
-	refused      bool
-	timedOut     bool
-	hasChoices   bool // a list of answers was there
-	emptyChoices bool // and it was empty
-	hasText      bool // generated text or a tool call was there
-	notDone      bool // Ollama: the last line said done: false
-	known        bool // it looks like an answer at all
-	cut          bool // JSON that ends before it closes
-	sawEvent     bool
+	topError    bool // the document itself is the error ({"type":"error", ...})
+	terminal    bool // the stream's last event was there
+	finishError bool // finish_reason: error
+	filtered    bool
+	refused     bool
+	timedOut    bool
+	hasText     bool // generated text or a tool call was there
+	notDone     bool // Ollama: the last line said done: false
+	known       bool // it looks like an answer at all
+	cut         bool // JSON that ends before it closes
 }
 
 // finishes are the reasons to stop that are no success, without '_' in lower case.
@@ -72,7 +69,7 @@ func (a *analysis) answerValue(s *scanner, r role, depth int, top bool) {
 	switch {
 	case r == roleError && k != kindNull && k != kindFalse && k != kindNone && !emptyValue(s):
 		a.errorMember(s, depth)
-	case r == roleSkip || r == roleLoc || depth > maxDepth:
+	case r == roleSkip || r == roleUsage || r == roleLoc || depth > maxDepth:
 		s.skip()
 	case r == roleText && (k == kindObject || k == kindArray):
 		a.textMember(s, depth)
@@ -158,6 +155,7 @@ func (a *analysis) answerObject(s *scanner, depth int, top bool) {
 		case r == roleText && (string(name) == "functionCall" || string(name) == "function_call" || string(name) == "toolUse" || string(name) == "inlineData") && s.peek() == kindObject:
 			a.hasText = true
 		}
+		a.known = a.known || r == roleUsage || r == roleChoices
 		a.answerValue(s, r, depth+1, top && r == roleStateful || top && isTopScalar(r))
 		if s.i == at {
 			s.i++
@@ -179,8 +177,7 @@ func emptyList(s *scanner) bool {
 
 func (a *analysis) answerArray(s *scanner, r role, depth int, top bool) {
 	if r == roleChoices {
-		a.known, a.hasChoices = true, true
-		a.emptyChoices = a.emptyChoices || emptyList(s)
+		a.known = true
 	}
 	for s.next(']') {
 		at := s.i
@@ -195,7 +192,7 @@ func (a *analysis) answerString(r role, v []byte, top bool) {
 	switch r {
 	case roleText, roleChoices:
 		a.known = true
-		a.hasText = a.hasText || len(v) > 0
+		a.hasText = a.hasText || len(bytes.TrimSpace(v)) > 0
 	case roleFinish, roleBlock:
 		a.known = true
 		a.finish(v, r)
@@ -283,7 +280,7 @@ func (a *analysis) notSuccess() finding {
 		return finding{class: retrylens.ClassTransportUnknown, reason: "answer cut inside its JSON"}
 	case a.notDone:
 		return interrupted("stream ended without its terminal event")
-	case a.shape == shapeJSON && (a.known || a.bare()) && !a.hasText:
+	case a.bare(), a.shape == shapeJSON && a.known && !a.hasText:
 		return finding{class: retrylens.ClassEmptyResponse, reason: "answer without content"}
 	}
 	return finding{}

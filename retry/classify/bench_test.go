@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -69,5 +70,24 @@ func BenchmarkCorpus(b *testing.B) {
 	for b.Loop() {
 		c.Classify(fs[i%len(fs)])
 		i++
+	}
+}
+
+// BenchmarkBaseline only decodes the same 1 KB with encoding/json, into the fields
+// that an SDK reads.
+func BenchmarkBaseline(b *testing.B) {
+	body := kilobyte(1024)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		var v struct {
+			Error struct {
+				Message, Type string
+				Param, Code   any
+			}
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

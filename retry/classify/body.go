@@ -144,7 +144,7 @@ func (a *analysis) value(s *scanner, r role, deep bool, depth int) {
 	switch s.peek() {
 	case kindObject:
 		s.i++
-		if r == roleSkip || depth > maxDepth {
+		if r == roleSkip || r == roleUsage || depth > maxDepth {
 			s.i--
 			s.skip()
 			return
@@ -152,7 +152,7 @@ func (a *analysis) value(s *scanner, r role, deep bool, depth int) {
 		a.object(s, r, depth)
 	case kindArray:
 		s.i++
-		if r == roleSkip || depth > maxDepth {
+		if r == roleSkip || r == roleUsage || depth > maxDepth {
 			s.i--
 			s.skip()
 			return
@@ -206,7 +206,7 @@ func (a *analysis) stringValue(r role, v []byte, depth int) {
 	switch r {
 	case roleCode, roleType, roleStateful, roleStatus:
 		a.codeText(v)
-	case roleObject, roleSkip, roleLoc, roleDone, roleBytes:
+	case roleObject, roleSkip, roleUsage, roleLoc, roleDone, roleBytes:
 	case roleQuotaID:
 		a.quotaID(v)
 	case roleQuotaZero:

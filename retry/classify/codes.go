@@ -82,7 +82,8 @@ var codeLists = []codeList{
 	{retrylens.ClassPermission, Firm, `permission_error permission_denied PermissionDenied PermissionDeniedError AccessDenied
 		AccessDeniedException access_denied access_denied_error forbidden ForbiddenError PERMISSION_DENIED permission_denied_error
 		insufficient_permissions not_authorized NotAuthorized AuthorizationError forbidden_error access_terminated_error
-		user_location_not_supported organization_restricted UnauthorizedOperation insufficient_scope`},
+		user_location_not_supported organization_restricted UnauthorizedOperation insufficient_scope missing_scope
+		key_model_access_denied team_model_access_denied user_model_access_denied`},
 	{retrylens.ClassPayloadTooLarge, Exact, `request_too_large payload_too_large RequestTooLargeError RequestEntityTooLarge
 		entity_too_large RequestBodyTooLarge body_too_large content_too_large request_entity_too_large PayloadTooLargeError
 		request_size_exceeded`},

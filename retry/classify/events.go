@@ -72,7 +72,6 @@ func (a *analysis) stray(b []byte) []byte {
 }
 
 func (a *analysis) event(name string, data []byte) {
-	a.sawEvent = true
 	if string(data) == "[DONE]" {
 		a.terminal = true
 		return

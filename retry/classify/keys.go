@@ -31,6 +31,7 @@ const (
 	roleBytes // Bedrock wraps chunks in base64
 	roleTypeURL
 	roleLoc
+	roleUsage
 )
 
 // roles is keyed by the name in lower case without '_' and '-'.
@@ -70,16 +71,16 @@ var roles = newWordMap(map[string]role{
 	"resetsat": roleResetAt, "resetat": roleResetAt, "resettime": roleResetAt, "retryat": roleResetAt, "resetdate": roleResetAt, "reset": roleResetAt,
 
 	"input": roleSkip, "failedgeneration": roleSkip, "contentfilterresult": roleSkip, "contentfilterresults": roleSkip,
-	"promptfilterresults": roleSkip, "headers": roleSkip, "usage": roleSkip, "links": roleSkip, "ctx": roleSkip,
+	"promptfilterresults": roleSkip, "headers": roleSkip, "usage": roleUsage, "links": roleSkip, "ctx": roleSkip,
 	"param": roleSkip, "params": roleSkip, "requestbody": roleSkip, "requestdata": roleSkip, "url": roleSkip, "remedyhint": roleSkip,
 	"help": roleSkip, "stack": roleSkip, "traceback": roleSkip, "stacktrace": roleSkip, "logprobs": roleSkip,
-	"safetyratings": roleSkip, "request": roleSkip, "requestid": roleSkip, "usagemetadata": roleSkip, "safetysettings": roleSkip,
+	"safetyratings": roleSkip, "request": roleSkip, "requestid": roleSkip, "usagemetadata": roleUsage, "safetysettings": roleSkip,
 	"@type": roleTypeURL, "loc": roleLoc, "retryinfo": roleNone, "field": roleSkip, "timestamp": roleSkip, "path": roleSkip,
 	"documentationurl": roleSkip, "hint": roleSkip, "citations": roleSkip, "annotations": roleSkip,
 
 	"finishreason": roleFinish, "stopreason": roleFinish, "donereason": roleFinish, "blockreason": roleBlock,
 	"refusal": roleRefusal, "content": roleText, "outputtext": roleText, "arguments": roleText, "partialjson": roleText,
-	"thinking": roleText, "reasoningcontent": roleText, "reasoning": roleText, "toolcalls": roleText, "functioncall": roleText,
+	"toolcalls": roleText, "functioncall": roleText,
 	"generation": roleText, "completion": roleText, "delta": roleNone, "choices": roleChoices, "candidates": roleChoices,
 	"output": roleChoices, "done": roleDone, "bytes": roleBytes, "seconds": roleRetrySeconds, "inlinedata": roleText,
 	"tooluse": roleText, "generatedtext": roleText, "executablecode": roleText, "parts": roleNone, "outputs": roleChoices,

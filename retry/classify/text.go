@@ -82,6 +82,8 @@ func (r *reader) run() {
 			r.number()
 		case startNested:
 			r.nested()
+		case startCompare:
+			r.compare(c)
 		case startSlash:
 			if r.i > 0 && (letter(r.b[r.i-1]) || r.b[r.i-1] == ' ') {
 				r.prev = pairPer // tokens/day
@@ -93,6 +95,19 @@ func (r *reader) run() {
 	}
 }
 
+// compare sees "208310 tokens > 200000" and "must be <= 8193".
+func (r *reader) compare(c byte) {
+	r.i++
+	if r.i < 2 || r.i >= len(r.b) || r.b[r.i-2] != ' ' || r.b[r.i] != ' ' && r.b[r.i] != '=' {
+		return
+	}
+	if c == '>' {
+		r.ideas |= cExceed
+		return
+	}
+	r.ideas |= cMax
+}
+
 type start uint8
 
 const (
@@ -101,6 +116,7 @@ const (
 	startNumber
 	startNested
 	startSlash
+	startCompare
 )
 
 // starts tells what begins with a byte.
@@ -113,7 +129,7 @@ var starts = func() (t [256]start) {
 			t[c] = startNumber
 		}
 	}
-	t['{'], t['['], t['/'] = startNested, startNested, startSlash
+	t['{'], t['['], t['/'], t['<'], t['>'] = startNested, startNested, startSlash, startCompare, startCompare
 	return t
 }()
 

@@ -31,7 +31,7 @@ const (
 	cLarge
 	cOverload
 	cCapacity
-	cBusy
+	cAccess
 	cHigh
 	cDemand
 	cKey
@@ -128,9 +128,9 @@ var wordLists = []struct {
 	{cLack, `insufficient insufficiently enough low depleted exhausted exhaust negative empty no zero afford ran lack lacks lacking
 		needs need needed requires require required without outstanding drained minimum`},
 	{cExceed, `exceed exceeds exceeded exceeding over above reached hit surpass surpasses surpassed surpassing crossed beyond
-		overrun overflow overflows overflowed outgrown`},
+		overrun full past overflow overflows overflowed outgrown`},
 	{cMore, "more greater larger bigger longer fewer >"},
-	{cMax, "max maximum most maximal upto range"},
+	{cMax, "max maximum most maximal upto range fit fits"},
 	{cContext, "context ctx n_ctx"},
 	{cLength, "length window lengths len"},
 	{cSize, "size sizes bytes mb megabytes mib kb gb"},
@@ -138,9 +138,9 @@ var wordLists = []struct {
 	{cPrompt, "prompt prompts input inputs messages conversation query document"},
 	{cLong, "long longer lengthy"},
 	{cLarge, "large larger big bigger huge"},
-	{cOverload, "overload overloaded overloading overloads saturated oversubscribed overwhelmed"},
+	{cOverload, "overload overloaded overloading overloads saturated oversubscribed overwhelmed busy"},
 	{cCapacity, "capacity capacities"},
-	{cBusy, "busy"},
+	{cAccess, "access accessible"},
 	{cHigh, "high heavy peak heavily unusually increased elevated"},
 	{cDemand, "demand traffic load volume"},
 	{cKey, "key keys apikey api_key x-api-key"},
@@ -149,8 +149,7 @@ var wordLists = []struct {
 	{cInvalid, "invalid incorrect malformed missing bad valid illegal validation"},
 	{cExpired, "expired revoked deactivated leaked disabled rotated expire inactive compromised"},
 	{cFail, "failed failure fails unsuccessful provide provided didn't unknown unrecognized unrecognised wrong"},
-	{cPermission, `permission permissions scope scopes authorization authorisation authorized authorised privilege privileges entitled
-		allowed access allowlist whitelisted`},
+	{cPermission, `permission permissions scope scopes authorization authorisation authorized authorised privilege privileges entitled`},
 	{cModel, "model models deployment deployments entity engine checkpoint endpoint adapter lora"},
 	{cFound, "found exist exists"},
 	{cNot, `not no cannot can't doesn't isn't don't didn't without never wasn't couldn't unable nor neither doesn isn didn couldn
@@ -178,7 +177,7 @@ var wordLists = []struct {
 	{cRegion, "country region location territory geography countries regions locations"},
 	{cParam, `argument arguments parameter parameters field fields json schema validation param properties property`},
 	{cFlight, "flight inflight in_flight"},
-	{cCredential, "credential credentials oauth bearer jwt signature"},
+	{cCredential, "credential credentials oauth bearer jwt"},
 	{cID, "id ids identifier identifiers"},
 	{cServer, "server servers service services system systems backend cluster"},
 	{cPayload, "payload body entity upload"},
@@ -249,11 +248,12 @@ var textRules = []textRule{
 	{class: tQuota, all: cBudget, any: cExceed | cLack, none: cFlight},
 	{class: tQuota, all: cSpend, any: cLimit | cExceed | cBudget, none: cFlight},
 	{class: tQuota, all: cBilling | cSuspended},
-	{class: tQuota, all: cBilling | cLimit, any: cExceed, none: cRate | cMinute | cThrottle},
+	{class: tQuota, all: cBilling | cLimit, any: cExceed, none: cRate | cMinute | cThrottle | cRequest},
 	{class: tQuota, all: cBilling | cNot | cActive},
 	{class: tQuota, all: cBilling | cExtra, any: cLack | cNot},
 	{class: tQuota, all: cUsage | cLimit | cExceed, none: cRate | cMinute},
 	{class: tQuota, all: cUsage | cExtra},
+	{class: tQuota, all: cKey | cLimit | cExceed, none: cRate | cMinute | cThrottle},
 	{class: tQuota, all: cDay, any: cLimit | cQuota | cExceed | cToo | cLack},
 	{class: tQuota, all: cQuota | cLack, any: cBilling | cCredit},
 	{class: tSoftQuota, all: cQuota | cBilling, any: cExceed | cLack},
@@ -273,7 +273,7 @@ var textRules = []textRule{
 	{class: tContext, all: cContext, any: cExceed | cLong | cMore | cMax | cLarge | cSize, also: cLength | cToken | cLimit | cSize | cMax},
 	{class: tContext, all: cContext | cLength, any: cNot | cExceed | cLong},
 	{class: tContext, all: cPrompt | cLong, any: cToo | cLength | cToken | cMax},
-	{class: tContext, all: cPrompt | cToken, any: cExceed | cMax | cLong, none: cRate | cMinute | cDay | cThrottle},
+	{class: tContext, all: cPrompt | cToken, any: cExceed | cMax | cLong | cLimit | cSupport, none: cRate | cMinute | cDay | cThrottle},
 	{class: tContext, all: cPrompt | cToken | cMany},
 	{class: tContext, all: cPrompt | cLength, any: cExceed | cMax | cLong, none: cSize},
 	{class: tPayload, all: cRequest | cLarge, any: cToo | cMax | cExceed},
@@ -284,10 +284,11 @@ var textRules = []textRule{
 	{class: tNotFound, all: cModel | cGone},
 	{class: tRegion, all: cRegion, any: cNot | cSupport | cBlocked | cBlocked, also: cSupport | cAvailable | cPermission},
 	{class: tPermission, all: cPermission, any: cBlocked | cNot | cLack | cInvalid},
+	{class: tPermission, all: cAccess | cBlocked},
+	{class: tPermission, all: cAccess | cNot | cModel},
 	{class: tOverload, all: cOverload},
-	{class: tOverload, all: cCapacity, any: cExceed | cNot | cLack | cHigh | cLimit, none: cContext},
+	{class: tOverload, all: cCapacity, any: cExceed | cNot | cLack | cHigh | cLimit | cServer, none: cContext},
 	{class: tDemand, all: cHigh | cDemand},
-	{class: tOverload, all: cBusy, any: cServer | cModel | cRetry | cToo},
 	{class: tRate, all: cRate | cLimit},
 	{class: tRate, all: cThrottle},
 	{class: tRate, all: cToo | cMany | cRequest},
