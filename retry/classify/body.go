@@ -193,9 +193,10 @@ func (a *analysis) object(s *scanner, parent role, depth int) {
 }
 
 func (a *analysis) role(name []byte) role {
-	var buf [40]byte
-	r, _ := roles.get(squash(buf[:], name))
-	return r
+	if r := roles.squashed(name); r != nil {
+		return *r
+	}
+	return roleNone
 }
 
 func (a *analysis) stringValue(r role, v []byte, depth int) {
@@ -330,12 +331,21 @@ func atoi(b []byte) int {
 func (a *analysis) quotaID(v []byte) {
 	var buf [96]byte
 	k := squash(buf[:], v)
-	if bytes.Contains(k, []byte("perday")) || bytes.Contains(k, []byte("daily")) || bytes.Contains(k, []byte("permonth")) ||
-		bytes.Contains(k, []byte("monthly")) || bytes.Contains(k, []byte("perweek")) {
+	if bytes.Contains(k, []byte("daily")) || bytes.Contains(k, []byte("monthly")) {
 		a.day = true
 	}
-	if bytes.Contains(k, []byte("perminute")) || bytes.Contains(k, []byte("persecond")) {
-		a.minute = true
+	for {
+		i := bytes.Index(k, []byte("per"))
+		if i < 0 {
+			return
+		}
+		k = k[i+len("per"):]
+		switch {
+		case bytes.HasPrefix(k, []byte("day")), bytes.HasPrefix(k, []byte("month")), bytes.HasPrefix(k, []byte("week")):
+			a.day = true
+		case bytes.HasPrefix(k, []byte("minute")), bytes.HasPrefix(k, []byte("second")):
+			a.minute = true
+		}
 	}
 }
 

@@ -164,6 +164,50 @@ func (w *wordMap[V]) folded(b []byte, h uint32) *V {
 	return nil
 }
 
+// squashed finds a word in any case and however its parts are joined.
+func (w *wordMap[V]) squashed(b []byte) *V {
+	h := uint32(hashSeed)
+	for _, c := range b {
+		if c = joined[c]; c != 0 {
+			h = hashByte(h, c)
+		}
+	}
+	h = hashEnd(h)
+	for i := h & w.mask; w.hashes[i] != 0; i = (i + 1) & w.mask {
+		if n := w.at[i]; w.hashes[i] == h && equalSquashed(b, w.words[n]) {
+			return &w.values[n]
+		}
+	}
+	return nil
+}
+
+func equalSquashed(b []byte, word string) bool {
+	n := 0
+	for _, c := range b {
+		if c = joined[c]; c == 0 {
+			continue
+		}
+		if n == len(word) || c != word[n] {
+			return false
+		}
+		n++
+	}
+	return n == len(word)
+}
+
+// joined is the lower case of the bytes that squash keeps, 0 for all others.
+var joined = func() (t [256]byte) {
+	for c := range len(t) {
+		switch b := byte(c); {
+		case b >= 'a' && b <= 'z', b >= '0' && b <= '9', b == '@', b >= 0x80:
+			t[c] = b
+		case b >= 'A' && b <= 'Z':
+			t[c] = b | 0x20
+		}
+	}
+	return t
+}()
+
 func equalFolded(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false
@@ -181,15 +225,11 @@ func equalFolded(b []byte, word string) bool {
 func squash(buf, s []byte) []byte {
 	n := 0
 	for _, c := range s {
+		if c = joined[c]; c == 0 {
+			continue
+		}
 		if n == len(buf) {
 			break
-		}
-		switch {
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '@', c >= 0x80:
-		case c >= 'A' && c <= 'Z':
-			c |= 0x20
-		default:
-			continue
 		}
 		buf[n] = c
 		n++

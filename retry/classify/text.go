@@ -30,6 +30,13 @@ const (
 	pairOut            // out of credits
 )
 
+// Of a long text without a document in it only the head and the tail are read: a
+// dump of a request or a trace of a stack says nothing.
+const (
+	proseHead = 3 << 10
+	proseTail = 1 << 10
+)
+
 // message reads one text of the error. It may name codes, carry waits, and hold a
 // whole error of an upstream as JSON or as Python's repr of it.
 func (a *analysis) message(b []byte) {
@@ -37,6 +44,11 @@ func (a *analysis) message(b []byte) {
 		return
 	}
 	r := reader{a: a, b: b, anchor: -9}
+	if len(b) > proseHead+proseTail && bytes.IndexByte(b, '{') < 0 {
+		r.b = b[:proseHead]
+		r.run()
+		r.b, r.i = b[len(b)-proseTail:], 0
+	}
 	r.run()
 	t := tell(r.ideas)
 	if r.ideas&cDay != 0 {
