@@ -43,3 +43,7 @@ func (s *Store) Parse(ctx context.Context, q string) error {
 	var out string
 	return s.conn.QueryRow(ctx, "SELECT formatQuery({q:String})", clickhouse.Named("q", q)).Scan(&out)
 }
+
+// SetDirectOperations sets up to how many operations of a slice are folded
+// outside the engine; -1 = none.
+func (s *Store) SetDirectOperations(n int) { s.directOperations = n }

@@ -62,30 +62,33 @@ func statements(q metrics.Query) []string {
 	return []string{"fast", "slow"}
 }
 
+// foldSlice runs the fast statement and folds the operations that it leaves: a
+// few by the reference fold, since planning the slow statement costs more than
+// folding thousands of records, many by the slow statement.
 func (s *Store) foldSlice(ctx context.Context, f *folder, w window) error {
-	shape := newFoldShape(s.database, f.q)
 	ctx = s.with(ctx, nil)
-	var found findings
-	for _, name := range statements(f.q) {
-		text, err := shape.render(name)
+	names := statements(f.q)
+	left, err := s.foldStatement(ctx, f, names[0], w)
+	if err != nil {
+		return err
+	}
+	if len(left.slowKeys) == 0 {
+		return nil
+	}
+	if ctx, err = withKeys(ctx, left.slowKeys); err != nil {
+		return fmt.Errorf("clickhouse: %w", err)
+	}
+	if len(left.slowKeys) <= s.directOperations {
+		return s.foldDirectly(ctx, f, w, "cityHash64(tenant, logical_id) GLOBAL IN (SELECT key FROM slow_keys)")
+	}
+	if left, err = s.foldStatement(ctx, f, names[1], w); err != nil {
+		return err
+	}
+	for g := range left.giants {
+		err := s.foldDirectly(ctx, f, w, "tenant = {giant_tenant:String} AND logical_id = {giant_logical_id:String}",
+			clickhouse.Named("giant_tenant", g.tenant), clickhouse.Named("giant_logical_id", g.logicalID))
 		if err != nil {
 			return err
-		}
-		if name != "fast" {
-			if len(found.slowKeys) == 0 {
-				break
-			}
-			if ctx, err = withKeys(ctx, found.slowKeys); err != nil {
-				return fmt.Errorf("clickhouse: %w", err)
-			}
-		}
-		if err := s.foldStatement(ctx, f, text, name, f.parameters(w), &found); err != nil {
-			return fmt.Errorf("clickhouse: fold %s of %s: %w", name, w, err)
-		}
-	}
-	for g := range found.giants {
-		if err := s.foldGiant(ctx, f, g, w); err != nil {
-			return fmt.Errorf("clickhouse: fold operation %s: %w", g.logicalID, err)
 		}
 	}
 	return nil
@@ -93,8 +96,8 @@ func (s *Store) foldSlice(ctx context.Context, f *folder, w window) error {
 
 // findings are what a statement leaves to the next step.
 type findings struct {
-	slowKeys []uint64 // hashes of the operations that the fast statement did not sum
-	giants   map[giant]bool
+	slowKeys []uint64       // hashes of the operations that the fast statement did not sum
+	giants   map[giant]bool // operations that the slow statement did not sum
 }
 
 // withKeys sends the keys along with the query, as the table slow_keys.
@@ -122,26 +125,53 @@ func (f *folder) parameters(w window) []any {
 	return params
 }
 
-func (s *Store) foldStatement(ctx context.Context, f *folder, text, name string, params []any, found *findings) error {
-	rows, err := s.conn.Query(ctx, text, params...)
+func (s *Store) foldStatement(ctx context.Context, f *folder, name string, w window) (findings, error) {
+	found := findings{giants: map[giant]bool{}}
+	text, err := newFoldShape(s.database, f.q).render(name)
 	if err != nil {
-		return err
+		return found, err
+	}
+	rows, err := s.conn.Query(ctx, text, f.parameters(w)...)
+	if err != nil {
+		return found, fmt.Errorf("clickhouse: fold %s of %s: %w", name, w, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		r := newFoldRow(len(f.q.GroupBy))
 		if err := rows.Scan(r.destinations(rows.Columns())...); err != nil {
-			return err
+			return found, fmt.Errorf("clickhouse: fold %s of %s: %w", name, w, err)
 		}
 		found.slowKeys = append(found.slowKeys, r.slowKeys...)
 		if r.giant.logicalID == "" {
 			f.add(r, name)
 			continue
 		}
-		if found.giants == nil {
-			found.giants = map[giant]bool{}
-		}
 		found.giants[r.giant] = true // once per group of its records
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return found, fmt.Errorf("clickhouse: fold %s of %s: %w", name, w, err)
+	}
+	return found, nil
+}
+
+// foldDirectly reads operations of a slice and folds them with the reference
+// fold.
+func (s *Store) foldDirectly(ctx context.Context, f *folder, w window, which string, params ...any) error {
+	where := which + " AND operation_started_at >= fromUnixTimestamp64Milli({from:Int64} - {margin:Int64}, 'UTC')" +
+		" AND operation_started_at < fromUnixTimestamp64Milli({to:Int64} + {margin:Int64}, 'UTC')"
+	if len(f.q.Filters[metrics.DimTenant]) > 0 {
+		where += " AND tenant IN {tenant:Array(String)}"
+	}
+	attempts, err := s.read(ctx, where, append(f.parameters(w), params...))
+	if err != nil {
+		return fmt.Errorf("clickhouse: read operations of %s: %w", w, err)
+	}
+	q := f.q
+	q.From, q.To = time.UnixMilli(w.from).UTC(), time.UnixMilli(w.to).UTC()
+	p, err := metrics.FoldPartial(attempts, q)
+	if err != nil {
+		return err
+	}
+	f.addPartial(p)
+	return nil
 }

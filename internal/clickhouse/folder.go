@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
@@ -57,20 +56,15 @@ func (f *folder) group(k metrics.Key) *foldGroup {
 	return g
 }
 
-// addReport adds what the reference fold says of one operation: its quantiles
-// are that operation's own figures.
-func (f *folder) addReport(r *metrics.Report) {
-	for _, row := range r.Rows {
-		g := f.group(row.Key)
-		g.Add(&row.Counters)
-		addSample(&g.latency, row.Latency.P50)
-		addSample(&g.retryTax, row.RetryTax.P50)
-	}
-}
-
-func addSample(s *metrics.Sketch, v retrylens.Opt[int64]) {
-	if v.Set {
-		s.Add(v.Value)
+// addPartial adds what the reference fold says of some operations.
+func (f *folder) addPartial(p *metrics.Partial) {
+	f.total.Add(&p.Total)
+	for i := range p.Groups {
+		from := &p.Groups[i]
+		g := f.group(from.Key)
+		g.Add(&from.Counters)
+		g.latency.Merge(&from.Latency)
+		g.retryTax.Merge(&from.RetryTax)
 	}
 }
 

@@ -3,13 +3,11 @@ package clickhouse
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/shopspring/decimal"
 
 	"github.com/retrylens/retrylens"
-	"github.com/retrylens/retrylens/internal/metrics"
 )
 
 // Attempts returns the attempts of the operations with that logical id, of every
@@ -26,33 +24,6 @@ func (s *Store) Attempts(ctx context.Context, logicalID string, tenants ...strin
 		return nil, fmt.Errorf("clickhouse: read operation %s: %w", logicalID, err)
 	}
 	return out, nil
-}
-
-// foldGiant folds an operation of many records with the reference fold.
-func (s *Store) foldGiant(ctx context.Context, f *folder, g giant, w window) error {
-	attempts, err := s.read(ctx, "tenant = {tenant:String} AND logical_id = {logical_id:String}"+
-		" AND operation_started_at >= fromUnixTimestamp64Milli({from:Int64}, 'UTC') AND operation_started_at < fromUnixTimestamp64Milli({to:Int64}, 'UTC')",
-		[]any{
-			clickhouse.Named("tenant", g.tenant), clickhouse.Named("logical_id", g.logicalID),
-			clickhouse.Named("from", w.from-windowMargin.Milliseconds()), clickhouse.Named("to", w.to+windowMargin.Milliseconds()),
-		})
-	if err != nil {
-		return err
-	}
-	q := f.q
-	q.From, q.To = time.UnixMilli(w.from).UTC(), time.UnixMilli(w.to).UTC()
-	report, err := metrics.Fold(attempts, q)
-	if err != nil {
-		return err
-	}
-	f.addReport(report)
-	q.GroupBy, q.Bucket = nil, 0
-	whole, err := metrics.Fold(attempts, q)
-	if err != nil {
-		return err
-	}
-	f.total.Add(&whole.Rows[0].Counters)
-	return nil
 }
 
 // read returns one attempt per identity, the highest version.

@@ -23,6 +23,11 @@ func (w window) String() string {
 // even if none of them is a successful first attempt.
 const defaultSliceRows = 1_000_000
 
+// defaultDirectOperations is up to how many operations that are not one
+// successful first attempt a slice folds with the reference fold: reading and folding
+// so many costs about what planning the slow statement does.
+const defaultDirectOperations = 10_000
+
 // sliceGrain is the length that slices are multiples of.
 const sliceGrain = 10 * time.Minute
 

@@ -39,7 +39,8 @@ type Store struct {
 	config   Config
 	settings clickhouse.Settings // of every query, those that the server knows
 
-	sliceRows uint64 // how many rows a slice of a report reads at most
+	sliceRows        uint64 // how many rows a slice of a report reads at most
+	directOperations int    // up to how many operations of a slice are folded here instead of in SQL
 }
 
 // Open connects and makes sure that the database exists; it does not migrate.
@@ -49,7 +50,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows}
+	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows, directOperations: defaultDirectOperations}
 	// The database may not exist yet: connect without it.
 	o.Auth.Database = ""
 	if s.conn, err = clickhouse.Open(o); err != nil {

@@ -17,7 +17,7 @@ func Fold(attempts []retrylens.Attempt, q Query) (*Report, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	f := folder{q: q, groups: map[string]*group{}}
+	f := newFolder(q)
 	eachOperation(candidates(attempts, q), q.AsOf, f.add)
 	c := &Completeness{KnownUsageRatio: f.total.knownUsage()}
 	c.RecordsMissing, c.Emitters = EmitterGaps(attempts, q.Filters[DimTenant]...)
@@ -40,6 +40,8 @@ type folder struct {
 	groups map[string]*group
 	total  Counters // of the figures that belong to the whole report
 }
+
+func newFolder(q Query) *folder { return &folder{q: q, groups: map[string]*group{}} }
 
 type group struct {
 	Row
