@@ -252,8 +252,11 @@ func rot(t *testing.T, path string, id uint64, r *rand.Rand) map[int]bool {
 }
 
 func TestARecordOfAnotherVersionIsSetAside(t *testing.T) {
-	s := open(t, spool.Options{SegmentRows: 1})
+	o := spool.Options{Dir: t.TempDir()}
+	s := open(t, o)
 	mustAppend(t, s, 0, 1)
+	s.Close()
+	s = open(t, o)
 	g := s.Sealed()[0]
 	a := record(7)
 	newer := spool.AppendRecord(nil, &a)

@@ -1,0 +1,157 @@
+package ingestd
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+var (
+	errTooLarge     = errors.New("too large")
+	errTooManyLines = errors.New("too many lines")
+	errBusy         = errors.New("no memory left for the body")
+)
+
+const (
+	// gzipMemory is what a gzip reader holds, zstdMemory what a zstd reader holds
+	// beside its window.
+	gzipMemory = 64 << 10
+	zstdMemory = 512 << 10
+	maxWindow  = 8 << 20 // what RFC 8878 asks a decoder to support
+)
+
+// wireReader reads a body as it comes from the network: not for ever, and not
+// more than limit. It remembers what broke it.
+type wireReader struct {
+	r        io.Reader
+	control  *http.ResponseController
+	began    time.Time
+	pace     Pace
+	n, limit int64
+	err      error
+}
+
+// Pace is how fast a body must come.
+type Pace struct {
+	Stall     time.Duration // the longest time without a byte
+	Grace     time.Duration // a body may take as long, and
+	MinPerSec int64         // a second more for so many bytes
+}
+
+func (w *wireReader) Read(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if err := w.control.SetReadDeadline(w.deadline()); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	n, err := w.r.Read(p)
+	if w.n += int64(n); w.n > w.limit {
+		err = errTooLarge
+	}
+	if err != nil {
+		w.err = err
+		// The answer takes its own time.
+		_ = w.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+func (w *wireReader) deadline() time.Time {
+	stall := time.Now().Add(w.pace.Stall)
+	total := w.began.Add(w.pace.Grace + time.Duration(float64(w.n)/float64(w.pace.MinPerSec)*float64(time.Second)))
+	if total.Before(stall) {
+		return total
+	}
+	return stall
+}
+
+// broke tells whether the network or a limit ended the body, not its contents.
+func (w *wireReader) broke() bool { return w.err != nil && w.err != io.EOF }
+
+// plainReader bounds what comes out of a decompressor.
+type plainReader struct {
+	r io.Reader
+	n int64 // left
+}
+
+func (p *plainReader) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if p.n -= int64(n); p.n < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+var gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
+
+// decompress returns the plain body and what to call at its end. What it needs
+// is taken from the lease.
+func decompress(r io.Reader, encoding string, l *lease) (io.Reader, func(), error) {
+	switch encoding {
+	case "gzip":
+		if !l.hold(l.held + gzipMemory) {
+			return nil, nil, errBusy
+		}
+		z := gzips.Get().(*gzip.Reader)
+		return z, func() { gzips.Put(z) }, z.Reset(r)
+	case "zstd":
+		return openZstd(r, l)
+	}
+	return r, func() {}, nil
+}
+
+// openZstd looks at the first frame's header: its window is the memory that the
+// body needs, and what later frames may need at most.
+func openZstd(r io.Reader, l *lease) (io.Reader, func(), error) {
+	in := bufio.NewReaderSize(r, 4<<10)
+	first, err := in.Peek(zstd.HeaderMaxSize)
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	var h zstd.Header
+	if err := h.Decode(first); err != nil {
+		return nil, nil, fmt.Errorf("zstd: %w", err)
+	}
+	window := max(h.WindowSize, zstd.MinWindowSize)
+	if h.SingleSegment {
+		window = max(h.FrameContentSize, window)
+	}
+	if window > maxWindow && !h.SingleSegment {
+		return nil, nil, fmt.Errorf("zstd: a window of %d bytes, at most %d are supported", window, maxWindow)
+	}
+	window = min(window, maxWindow)
+	if !l.hold(l.held + zstdMemory + 2*int64(window)) {
+		return nil, nil, errBusy
+	}
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil, nil, err
+	}
+	return z, z.Close, nil
+}
+
+// bodyProblem turns what ended a body too early into its answer.
+func bodyProblem(err error, w *wireReader) *problem {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return newProblem("too_large", fmt.Sprintf("at most %d bytes, before and after decompression; nothing of it was kept", w.limit))
+	case errors.Is(err, errTooManyLines):
+		return newProblem("too_large", "it has too many lines; nothing of it was kept")
+	case errors.Is(err, errBusy):
+		return newProblem("busy", "").after(retrySoon)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return newProblem("too_slow", "nothing of it was kept")
+	case w.broke():
+		return newProblem("unreadable", "the body ended too early; nothing of it was kept")
+	}
+	return newProblem("unreadable", "it cannot be decompressed; nothing of it was kept")
+}
