@@ -14,7 +14,7 @@ func newCommand(s app.Streams) *cobra.Command {
 		Short: "Tell what retries did",
 		Long:  "analyze tells from the attempt records of a store what retries did: how much they\namplified, what they rescued, hid, wasted and cost.",
 	}, s)
-	root.AddCommand(reportCommand(s), opCommand(s), migrateCommand(s), doctorCommand(s))
+	root.AddCommand(reportCommand(s), opCommand(s), classifyCommand(s), migrateCommand(s), doctorCommand(s))
 	return root
 }
 
@@ -161,4 +161,21 @@ It exits with 1 if a check failed, with 5 if the store cannot be reached.`,
 	}
 	cli.StoreFlags(cmd, &o.Store)
 	return cmd
+}
+
+func classifyCommand(s app.Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "classify FILE",
+		Short: "Tell the error class of recorded failures",
+		Long: `classify reads failures of LLM calls, one JSON object a line (id, provider, status,
+headers, body, transport_error and so on: docs/classification.md), and writes for each
+the id, class, retryable, pre_send, needs_key and retry_after_ms. - is standard input.
+
+A line that cannot be read is named on standard error, the others are answered; the
+exit code is then 1.`,
+		Example: `  analyze classify failures.jsonl
+  analyze classify - < failures.jsonl`,
+		Args: cli.OneArg("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error { return app.Classify(s, args[0]) },
+	}
 }

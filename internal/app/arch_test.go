@@ -88,6 +88,8 @@ func adapter(path string) string {
 	switch name {
 	case "app", "metrics", "wire":
 		return ""
+	case "ingestd", "spool": // the service around internal/ingest and its disk queue
+		return "ingest"
 	}
 	return name
 }
