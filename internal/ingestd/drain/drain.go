@@ -79,13 +79,16 @@ type Drainer struct {
 	picks    int
 	pause    time.Time // the sink is down: nobody tries before
 	downs    int       // how often in a row
+	stored   int       // segments
 	wake     chan struct{}
 }
 
-// failure is how often a segment failed in a row and when it may be tried again.
+// failure is how often a segment failed while others were stored, and until when
+// it waits for that: a failure that all share is the sink's.
 type failure struct {
-	times int
-	until time.Time
+	times  int
+	stored int // Drainer.stored at that time
+	until  time.Time
 }
 
 // New checks the options.
@@ -221,27 +224,31 @@ func (d *Drainer) release(g spool.Segment, err error, stopping bool) {
 	if err == nil {
 		delete(d.failures, g.ID)
 		d.downs = 0
+		d.stored++
 		return
 	}
 	if stopping {
 		return
 	}
-	f := d.failures[g.ID]
-	f.times++
 	kind := d.kind(err)
-	f.until = time.Now().Add(d.backoff(f.times))
-	d.failures[g.ID] = f
+	f, again := d.failures[g.ID]
 	var own *segmentError
-	if !errors.As(err, &own) {
+	if mine := errors.As(err, &own); mine || again && f.stored < d.stored {
+		f.times++
+		f.until = time.Now().Add(d.backoff(f.times))
+	}
+	if own == nil {
 		d.downs++
 		d.pause = time.Now().Add(d.backoff(d.downs))
 	}
+	f.stored = d.stored
+	d.failures[g.ID] = f
 	d.o.Observer.Retried(string(kind))
 	level := d.o.Logger.Warn
 	if kind == Fatal {
 		level = d.o.Logger.Error
 	}
-	level("a segment waits for the store", "segment", g.ID, "kind", kind, "times", f.times, "wait", time.Until(f.until).Round(time.Millisecond), "err", err)
+	level("a segment waits for the store", "segment", g.ID, "kind", kind, "times", max(f.times, d.downs), "err", err)
 }
 
 // kind is what an error means: what we cannot tell may pass.
