@@ -22,6 +22,9 @@ func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics
 	if total.ExecutedAttempts > 0 {
 		c.KnownUsageRatio = retrylens.Some(float64(total.ExecutedKnownUsage) / float64(total.ExecutedAttempts))
 	}
+	if err := s.ingestStatus(ctx, q, c); err != nil {
+		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
+	}
 	return c, nil
 }
 

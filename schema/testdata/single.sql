@@ -168,3 +168,20 @@ GLOBAL ASOF LEFT JOIN
     )
 ) AS p ON price_provider = a.provider AND price_model = a.model AND price_from <= a.started_at;
 
+-- 0004 ingest_status
+-- What the ingest nodes say of themselves: one row per run of a node, the latest
+-- wins. Counts are since that run began.
+CREATE TABLE IF NOT EXISTS retrylens.ingest_status
+(
+    node           String,
+    started_at     DateTime64(3, 'UTC'),
+    at             DateTime64(3, 'UTC'),
+    rejected_lines UInt64,
+    dead_letters   UInt64,
+    spool_bytes    UInt64,
+    spool_age_ms   UInt64
+)
+ENGINE = ReplacingMergeTree(at)
+ORDER BY (node, started_at)
+TTL toDateTime(at) + toIntervalDay(400);
+

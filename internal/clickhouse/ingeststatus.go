@@ -1,0 +1,71 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// ingestSilence is after how long an ingest node that says nothing is gone.
+const ingestSilence = 10 * time.Minute
+
+// IngestStatus is what a run of an ingest node says of itself. Counts are since
+// StartedAt.
+type IngestStatus struct {
+	Node          string // unique among the nodes that run at the same time
+	StartedAt     time.Time
+	At            time.Time
+	RejectedLines uint64
+	DeadLetters   uint64
+	SpoolBytes    uint64
+	SpoolAgeMS    uint64 // 0 = the spool is empty
+}
+
+// WriteIngestStatus replaces what the run of that node said before.
+func (s *Store) WriteIngestStatus(ctx context.Context, st IngestStatus) error {
+	b, err := s.conn.PrepareBatch(s.with(ctx, nil), "INSERT INTO "+s.database+
+		".ingest_status (node, started_at, at, rejected_lines, dead_letters, spool_bytes, spool_age_ms)")
+	if err == nil {
+		defer b.Abort() //nolint:errcheck // after Send it does nothing
+		err = b.Append(st.Node, st.StartedAt.UTC(), st.At.UTC(), st.RejectedLines, st.DeadLetters, st.SpoolBytes, st.SpoolAgeMS)
+	}
+	if err == nil {
+		err = b.Send()
+	}
+	if err != nil {
+		return fmt.Errorf("clickhouse: write the ingest status: %w", err)
+	}
+	return nil
+}
+
+// ingestStatus adds to c what the ingest nodes said: counts of all runs that are
+// remembered, the age of nodes that spoke lately. Without any it stays unset, and
+// so it does for a report of some tenants: the figures are of all.
+func (s *Store) ingestStatus(ctx context.Context, q metrics.Query, c *metrics.Completeness) error {
+	if len(q.Filters[metrics.DimTenant]) > 0 {
+		return nil
+	}
+	var speaking, rejected, dead, age uint64
+	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT countIf(last > now64(3) - toIntervalSecond({silence:UInt32})), sum(rejected), sum(dead),"+
+		" maxIf(age, last > now64(3) - toIntervalSecond({silence:UInt32}))"+
+		" FROM (SELECT max(at) AS last, max(rejected_lines) AS rejected, max(dead_letters) AS dead, argMax(spool_age_ms, at) AS age"+
+		" FROM "+s.database+".ingest_status GROUP BY node, started_at)",
+		clickhouse.Named("silence", uint32(ingestSilence.Seconds()))).Scan(&speaking, &rejected, &dead, &age)
+	var e *clickhouse.Exception
+	const unknownTable = 60
+	if errors.As(err, &e) && e.Code == unknownTable {
+		return nil // the schema is older than the table
+	}
+	if err != nil || speaking == 0 {
+		return err
+	}
+	c.RejectedLines, c.DeadLetters = retrylens.Some(rejected), retrylens.Some(dead)
+	c.SpoolAgeMS = retrylens.Some(int64(age))
+	return nil
+}
