@@ -111,8 +111,18 @@ func orphanReasonSQL() string {
 		reason(metrics.OrphanRejectedOutput), reason(metrics.OrphanError))
 }
 
+// element is a field of a record's tuple, or of an array of them.
+func element(records, field string) string {
+	i := slices.IndexFunc(recordFields, func(f recordField) bool { return f.Name == field })
+	if i < 0 {
+		panic("clickhouse: no record field " + field)
+	}
+	return fmt.Sprintf("tupleElement(%s, %d)", records, i+1)
+}
+
 var foldFuncs = template.FuncMap{
-	"add":     func(a, b int) int { return a + b },
+	"all":     func(field string) string { return element("records", field) },
+	"of":      element,
 	"fate":    func(f metrics.Fate) int { return fates[f] },
 	"outcome": func(v retrylens.Outcome) int { return code(retrylens.Outcomes, v) },
 	"cause":   func(v retrylens.Cause) int { return code(retrylens.Causes, v) },
@@ -190,7 +200,7 @@ func filterColumn(d metrics.Dimension) column {
 	if d == metrics.DimTenant {
 		return column{string(d), "any_tenant", "tenant"}
 	}
-	return column{string(d), "any_" + string(d), string(d) + "[home]"}
+	return column{string(d), "any_" + string(d), element("records[home]", string(d))}
 }
 
 func keyColumn(d metrics.Dimension) column {
