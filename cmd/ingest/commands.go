@@ -13,7 +13,7 @@ func newCommand(s app.Streams) *cobra.Command {
 		Short: "Bring attempt records into a store",
 		Long:  "ingest brings attempt records (docs/record.md), one for each try at serving one\nlogical LLM request, into ClickHouse. What they say is told by analyze.",
 	}, s)
-	root.AddCommand(importCommand(s), simCommand(s))
+	root.AddCommand(importCommand(s), simCommand(s), serveCommand(s))
 	return root
 }
 

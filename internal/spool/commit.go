@@ -50,6 +50,9 @@ func (s *Spool) commitAll() {
 				return
 			}
 			s.commit(s.gather(r))
+		case sealed := <-s.seals:
+			s.seal()
+			close(sealed)
 		case <-due:
 			if s.untilSealed() <= 0 {
 				s.seal()

@@ -36,6 +36,7 @@ type Spool struct {
 	lock *os.File
 
 	requests  chan *request
+	seals     chan chan struct{}
 	appenders sync.WaitGroup
 	done      chan struct{} // the committer has ended
 	changed   chan struct{} // one token: there is a new sealed segment
@@ -62,7 +63,7 @@ func Open(o Options) (*Spool, error) {
 	if err := os.MkdirAll(filepath.Join(o.Dir, quarantineDir), 0o700); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	s := &Spool{o: o, requests: make(chan *request, queued), done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	s := &Spool{o: o, requests: make(chan *request, queued), seals: make(chan chan struct{}), done: make(chan struct{}), changed: make(chan struct{}, 1)}
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, err
 	}
@@ -109,6 +110,16 @@ func (s *Spool) Append(b *Batch) error {
 	}
 	s.requests <- r
 	return <-r.done
+}
+
+// Seal seals the open segment, so that everything appended so far can be drained.
+func (s *Spool) Seal() {
+	sealed := make(chan struct{})
+	select {
+	case s.seals <- sealed:
+		<-sealed
+	case <-s.done:
+	}
 }
 
 // reserve takes room for an append.

@@ -70,6 +70,16 @@ func TestOneProcessADirectory(t *testing.T) {
 	open(t, o)
 }
 
+func TestSealShowsEverythingAtOnce(t *testing.T) {
+	s := open(t, spool.Options{})
+	s.Seal() // nothing to seal
+	mustAppend(t, s, 0, 10)
+	s.Seal()
+	requireRecords(t, contents(t, s), 0, 10)
+	s.Close()
+	s.Seal()
+}
+
 func TestSegmentsAreSealedByAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
