@@ -72,26 +72,11 @@ func (f *folder) rows() []metrics.Row {
 	rows := make([]metrics.Row, 0, len(f.groups))
 	for _, g := range f.groups {
 		if f.q.Spend() {
-			g.Counters = spendOnly(g.Counters)
+			g.Counters = g.SpendOnly()
 		} else {
 			g.Latency, g.RetryTax = g.latency.Quantiles(), g.retryTax.Quantiles()
 		}
 		rows = append(rows, g.Row)
 	}
 	return rows
-}
-
-// spendOnly keeps the figures of executed attempts; a row by what was executed
-// holds no others.
-func spendOnly(c metrics.Counters) metrics.Counters {
-	return metrics.Counters{
-		ExecutedAttempts: c.ExecutedAttempts, ExecutedKnownUsage: c.ExecutedKnownUsage,
-		BilledTokens: c.BilledTokens, BilledCostUSD: c.BilledCostUSD,
-		OrphanedAttempts: c.OrphanedAttempts, OrphanedPromptTokens: c.OrphanedPromptTokens,
-		OrphanedCompletionTokens: c.OrphanedCompletionTokens, OrphanedCostUSD: c.OrphanedCostUSD,
-		OrphanedTokensByReason: c.OrphanedTokensByReason, OrphanedCostUSDByReason: c.OrphanedCostUSDByReason,
-		OrphanedTokensByUsageSource: c.OrphanedTokensByUsageSource, OrphanSuspects: c.OrphanSuspects,
-		RecoveredTokens: c.RecoveredTokens, RecoveredCostUSD: c.RecoveredCostUSD,
-		RedundantTokens: c.RedundantTokens, RedundantCostUSD: c.RedundantCostUSD,
-	}
 }

@@ -69,6 +69,21 @@ func (c *Counters) Add(o *Counters) {
 	}
 }
 
+// SpendOnly keeps the figures of executed attempts; a row by what was executed
+// holds no others.
+func (c *Counters) SpendOnly() Counters {
+	return Counters{
+		ExecutedAttempts: c.ExecutedAttempts, ExecutedKnownUsage: c.ExecutedKnownUsage,
+		BilledTokens: c.BilledTokens, BilledCostUSD: c.BilledCostUSD,
+		OrphanedAttempts: c.OrphanedAttempts, OrphanedPromptTokens: c.OrphanedPromptTokens,
+		OrphanedCompletionTokens: c.OrphanedCompletionTokens, OrphanedCostUSD: c.OrphanedCostUSD,
+		OrphanedTokensByReason: c.OrphanedTokensByReason, OrphanedCostUSDByReason: c.OrphanedCostUSDByReason,
+		OrphanedTokensByUsageSource: c.OrphanedTokensByUsageSource, OrphanSuspects: c.OrphanSuspects,
+		RecoveredTokens: c.RecoveredTokens, RecoveredCostUSD: c.RecoveredCostUSD,
+		RedundantTokens: c.RedundantTokens, RedundantCostUSD: c.RedundantCostUSD,
+	}
+}
+
 func (c *Counters) counts() []*uint64 {
 	return []*uint64{
 		&c.Operations, &c.Succeeded, &c.Failed, &c.Open, &c.Lost,
