@@ -186,7 +186,7 @@ func (p *post) read(w http.ResponseWriter, r *http.Request, document bool) *prob
 	wired := &wireReader{
 		r: r.Body, control: http.NewResponseController(w), began: time.Now(), pace: p.h.o.Pace, limit: p.h.o.MaxBodyBytes,
 	}
-	plain, done, err := decompress(wired, contentEncoding(r), &p.memory)
+	plain, done, err := p.h.decompressor.open(wired, contentEncoding(r), r.ContentLength, &p.memory)
 	if err != nil {
 		return bodyProblem(err, wired)
 	}

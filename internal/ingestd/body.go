@@ -2,6 +2,7 @@ package ingestd
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,11 @@ const (
 	gzipMemory = 64 << 10
 	zstdMemory = 512 << 10
 	maxWindow  = 8 << 20 // what RFC 8878 asks a decoder to support
+
+	smallWindow    = 1 << 20
+	largeWindows   = 4 // at a time
+	readAhead      = 1 << 20
+	windowPatience = 5 * time.Second
 )
 
 // wireReader reads a body as it comes from the network: not for ever, and not
@@ -93,9 +99,17 @@ func (p *plainReader) Read(b []byte) (int, error) {
 
 var gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// decompress returns the plain body and what to call at its end. What it needs
-// is taken from the lease.
-func decompress(r io.Reader, encoding string, l *lease) (io.Reader, func(), error) {
+// decompressor opens compressed bodies. Large zstd windows are few at a time:
+// their memory is set aside for good, and who needs one waits a moment.
+type decompressor struct{ windows chan struct{} }
+
+func newDecompressor() *decompressor {
+	return &decompressor{windows: make(chan struct{}, largeWindows)}
+}
+
+// open returns the plain body and what to call at its end. What it needs is
+// taken from the lease. size is that of the body as it comes, -1 = not known.
+func (d *decompressor) open(r io.Reader, encoding string, size int64, l *lease) (io.Reader, func(), error) {
 	switch encoding {
 	case "gzip":
 		if !l.hold(l.held + gzipMemory) {
@@ -104,39 +118,77 @@ func decompress(r io.Reader, encoding string, l *lease) (io.Reader, func(), erro
 		z := gzips.Get().(*gzip.Reader)
 		return z, func() { gzips.Put(z) }, z.Reset(r)
 	case "zstd":
-		return openZstd(r, l)
+		return d.openZstd(r, size, l)
 	}
 	return r, func() {}, nil
 }
 
 // openZstd looks at the first frame's header: its window is the memory that the
-// body needs, and what later frames may need at most.
-func openZstd(r io.Reader, l *lease) (io.Reader, func(), error) {
+// body needs, and all that later frames may need. A small body is read before
+// its turn at a large window comes, so that no slow sender keeps one.
+func (d *decompressor) openZstd(r io.Reader, size int64, l *lease) (io.Reader, func(), error) {
+	if size >= 0 && size <= readAhead {
+		if !l.hold(l.held + size) {
+			return nil, nil, errBusy
+		}
+		body, err := io.ReadAll(io.LimitReader(r, size))
+		if err != nil {
+			return nil, nil, err
+		}
+		r = bytes.NewReader(body)
+	}
 	in := bufio.NewReaderSize(r, 4<<10)
-	first, err := in.Peek(zstd.HeaderMaxSize)
-	if err != nil && err != io.EOF {
-		return nil, nil, err
-	}
-	var h zstd.Header
-	if err := h.Decode(first); err != nil {
-		return nil, nil, fmt.Errorf("zstd: %w", err)
-	}
-	window := max(h.WindowSize, zstd.MinWindowSize)
-	if h.SingleSegment {
-		window = max(h.FrameContentSize, window)
-	}
-	if window > maxWindow && !h.SingleSegment {
-		return nil, nil, fmt.Errorf("zstd: a window of %d bytes, at most %d are supported", window, maxWindow)
-	}
-	window = min(window, maxWindow)
-	if !l.hold(l.held + zstdMemory + 2*int64(window)) {
-		return nil, nil, errBusy
-	}
-	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	window, err := windowOf(in)
 	if err != nil {
 		return nil, nil, err
 	}
-	return z, z.Close, nil
+	release, err := d.turn(window, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return z, func() { z.Close(); release() }, nil
+}
+
+func windowOf(in *bufio.Reader) (uint64, error) {
+	first, err := in.Peek(zstd.HeaderMaxSize)
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	var h zstd.Header
+	if err := h.Decode(first); err != nil {
+		return 0, fmt.Errorf("zstd: %w", err)
+	}
+	window := h.WindowSize
+	if h.SingleSegment {
+		window = min(h.FrameContentSize, maxWindow) // streamed, so the rest of it is not held
+	}
+	if window > maxWindow {
+		return 0, fmt.Errorf("zstd: a window of %d bytes, at most %d are supported", window, maxWindow)
+	}
+	return max(window, zstd.MinWindowSize), nil
+}
+
+// turn takes the memory of a window.
+func (d *decompressor) turn(window uint64, l *lease) (release func(), err error) {
+	if window <= smallWindow {
+		if !l.hold(l.held + zstdMemory + int64(window)) {
+			return nil, errBusy
+		}
+		return func() {}, nil
+	}
+	timer := time.NewTimer(windowPatience)
+	defer timer.Stop()
+	select {
+	case d.windows <- struct{}{}:
+		return func() { <-d.windows }, nil
+	case <-timer.C:
+		return nil, errBusy
+	}
 }
 
 // bodyProblem turns what ended a body too early into its answer.

@@ -59,11 +59,13 @@ const (
 // Handler answers the requests of the service. Close the spool only after the
 // server is shut down.
 type Handler struct {
-	o        Options
-	limiter  *tenantLimiter
-	budget   *budget
-	slots    chan struct{}
-	stopping atomic.Bool
+	o       Options
+	limiter *tenantLimiter
+	budget  *budget
+
+	decompressor *decompressor
+	slots        chan struct{}
+	stopping     atomic.Bool
 }
 
 // New checks the options.
@@ -94,7 +96,7 @@ func New(o Options) (*Handler, error) {
 	o.Pace.MinPerSec = positive(o.Pace.MinPerSec, DefaultPace.MinPerSec)
 	h := &Handler{
 		o: o, limiter: newTenantLimiter(o.Tenant, o.MaxLines, o.MaxBodyBytes),
-		budget: &budget{limit: o.InFlightBytes}, slots: make(chan struct{}, o.MaxRequests),
+		budget: &budget{limit: o.InFlightBytes}, slots: make(chan struct{}, o.MaxRequests), decompressor: newDecompressor(),
 	}
 	o.Metrics.gauge("inflight_bytes", "Memory held by bodies under way.", func() float64 { return float64(h.budget.used.Load()) })
 	return h, nil

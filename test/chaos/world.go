@@ -29,6 +29,8 @@ type world struct {
 	crowd  *crowd
 	rand   *rand.Rand
 	store  string // the address behind the proxy
+
+	refusals []int // that come next
 }
 
 func newWorld(ctx context.Context, o options, dir string) (*world, error) {
@@ -136,7 +138,7 @@ func (w *world) suffer(ctx context.Context, r *result) error {
 // harm does one thing and undoes it.
 func (w *world) harm(ctx context.Context) (string, error) {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
-	switch w.rand.IntN(9) {
+	switch w.rand.IntN(14) {
 	case 0, 1:
 		n.signal(syscall.SIGKILL)
 		return "kill_ingest", n.restart()
@@ -163,7 +165,11 @@ func (w *world) harm(ctx context.Context) (string, error) {
 	case 6:
 		return "refused_rows", w.refuseRows(ctx)
 	}
-	m := refusals[w.rand.IntN(len(refusals))]
+	if len(w.refusals) == 0 {
+		w.refusals = w.rand.Perm(len(refusals)) // every class in turn
+	}
+	m := refusals[w.refusals[0]]
+	w.refusals = w.refusals[1:]
 	w.proxy.set(m)
 	pause(ctx, time.Duration(500+w.rand.IntN(3000))*time.Millisecond)
 	w.proxy.set(mode{})
