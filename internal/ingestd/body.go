@@ -29,7 +29,7 @@ const (
 	maxWindow  = 8 << 20 // what RFC 8878 asks a decoder to support
 
 	smallWindow    = 1 << 20
-	largeWindows   = 4 // at a time
+	largeWindows   = 4 // decoders
 	readAhead      = 1 << 20
 	windowPatience = 5 * time.Second
 )
@@ -99,12 +99,19 @@ func (p *plainReader) Read(b []byte) (int, error) {
 
 var gzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// decompressor opens compressed bodies. Large zstd windows are few at a time:
-// their memory is set aside for good, and who needs one waits a moment.
-type decompressor struct{ windows chan struct{} }
+// decompressor opens compressed bodies. Decoders are kept: those of large zstd
+// windows are few, and who needs one waits a moment.
+type decompressor struct {
+	small sync.Pool
+	large chan *zstd.Decoder // nil = not made yet
+}
 
 func newDecompressor() *decompressor {
-	return &decompressor{windows: make(chan struct{}, largeWindows)}
+	d := &decompressor{large: make(chan *zstd.Decoder, largeWindows)}
+	for range largeWindows {
+		d.large <- nil
+	}
+	return d
 }
 
 // open returns the plain body and what to call at its end. What it needs is
@@ -142,16 +149,46 @@ func (d *decompressor) openZstd(r io.Reader, size int64, l *lease) (io.Reader, f
 	if err != nil {
 		return nil, nil, err
 	}
-	release, err := d.turn(window, l)
+	if window <= smallWindow {
+		return d.openSmall(in, l)
+	}
+	return d.openLarge(in)
+}
+
+func (d *decompressor) openSmall(in io.Reader, l *lease) (io.Reader, func(), error) {
+	if !l.hold(l.held + zstdMemory + smallWindow) {
+		return nil, nil, errBusy
+	}
+	z, _ := d.small.Get().(*zstd.Decoder)
+	z, err := reset(z, in, smallWindow)
 	if err != nil {
 		return nil, nil, err
 	}
-	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
-	if err != nil {
-		release()
-		return nil, nil, err
+	return z, func() { d.small.Put(z) }, nil
+}
+
+func (d *decompressor) openLarge(in io.Reader) (io.Reader, func(), error) {
+	timer := time.NewTimer(windowPatience)
+	defer timer.Stop()
+	select {
+	case z := <-d.large:
+		z, err := reset(z, in, maxWindow)
+		if err != nil {
+			d.large <- nil
+			return nil, nil, err
+		}
+		return z, func() { d.large <- z }, nil
+	case <-timer.C:
+		return nil, nil, errBusy
 	}
-	return z, func() { z.Close(); release() }, nil
+}
+
+// reset makes z, or a new decoder, read in.
+func reset(z *zstd.Decoder, in io.Reader, window uint64) (*zstd.Decoder, error) {
+	if z == nil {
+		return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	}
+	return z, z.Reset(in)
 }
 
 func windowOf(in *bufio.Reader) (uint64, error) {
@@ -171,24 +208,6 @@ func windowOf(in *bufio.Reader) (uint64, error) {
 		return 0, fmt.Errorf("zstd: a window of %d bytes, at most %d are supported", window, maxWindow)
 	}
 	return max(window, zstd.MinWindowSize), nil
-}
-
-// turn takes the memory of a window.
-func (d *decompressor) turn(window uint64, l *lease) (release func(), err error) {
-	if window <= smallWindow {
-		if !l.hold(l.held + zstdMemory + int64(window)) {
-			return nil, errBusy
-		}
-		return func() {}, nil
-	}
-	timer := time.NewTimer(windowPatience)
-	defer timer.Stop()
-	select {
-	case d.windows <- struct{}{}:
-		return func() { <-d.windows }, nil
-	case <-timer.C:
-		return nil, errBusy
-	}
 }
 
 // bodyProblem turns what ended a body too early into its answer.

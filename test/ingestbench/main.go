@@ -147,6 +147,9 @@ func (b *bench) raw(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if _, err := store.Migrate(ctx); err != nil {
+		return err
+	}
 	batch := attempts(20_000)
 	cpu, began, n := ownCPU(), time.Now(), 0
 	for time.Since(began) < b.length {
