@@ -1,0 +1,318 @@
+package retry
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/retry/breaker"
+)
+
+// Next is Finish for the attempt that was started last and is still on its way.
+func (r *Run) Next(res Result) Decision {
+	r.mu.Lock()
+	f := r.newest()
+	if f == nil {
+		r.mu.Unlock()
+		return Decision{StopReason: r.last.d.StopReason}
+	}
+	o := r.finish(f, &res)
+	r.mu.Unlock()
+	return r.do(o)
+}
+
+// Finish reports how an attempt ended and decides what comes next. A report on an
+// attempt that is not on its way counts for nothing.
+func (r *Run) Finish(number int32, res Result) Decision {
+	r.mu.Lock()
+	for i := range r.flights {
+		if f := &r.flights[i]; f.live && f.at.Number == number {
+			o := r.finish(f, &res)
+			r.mu.Unlock()
+			return r.do(o)
+		}
+	}
+	d := Decision{StopReason: r.last.d.StopReason}
+	r.mu.Unlock()
+	return d
+}
+
+// atEnd has f called once the attempt, still on its way, has ended.
+func (r *Run) atEnd(number int32, f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.flights {
+		if r.flights[i].live && r.flights[i].at.Number == number {
+			r.flights[i].atEnd = f
+		}
+	}
+}
+
+func (r *Run) newest() *flight {
+	a, b := &r.flights[0], &r.flights[1]
+	switch {
+	case a.live && b.live && b.at.Number > a.at.Number, !a.live && b.live:
+		return b
+	case a.live:
+		return a
+	}
+	return nil
+}
+
+func (r *Run) finish(f *flight, res *Result) outcome {
+	now := r.e.now()
+	if res.HandedOver && !f.handed && !r.won {
+		f.handed, r.won, r.over = true, true, true
+		return outcome{at: f.at, d: Decision{HandedOver: true}}
+	}
+	f.live = false
+	r.learn(f, res, now)
+	o := outcome{at: f.at, now: now, observe: true, release: f.provider, atEnd: f.atEnd, d: Decision{RetryAfter: res.Verdict.Asked}}
+	switch {
+	case r.won && !f.handed:
+		lost(&o.d, res)
+	case res.Delivered:
+		r.deliver(f, &o.d)
+	case !f.handed && r.newest() != nil:
+		r.failed(f, res, now)
+		o.d.Outcome, o.d.Class = failure(res), res.class()
+		o.d.Reason = line(res.Verdict.Reason, "the other copy is still on its way")
+		return o
+	default:
+		r.failed(f, res, now)
+		r.decide(f, res, now, &o.d)
+	}
+	if o.d.Outcome != retrylens.OutcomeHedgeLost {
+		r.last = o
+	}
+	return o
+}
+
+// learn tells breaker and bulkhead of the provider.
+func (r *Run) learn(f *flight, res *Result, now time.Time) {
+	f.provider.breaker.Done(now, f.permit, health(res))
+	if !res.Delivered && res.Verdict.Class == retrylens.ClassRateLimited {
+		f.provider.bulkhead.RateLimited(now)
+	}
+	if res.Delivered && f.provider.hedges != nil {
+		f.provider.hedges.Observe(now, now.Sub(f.at.StartedAt))
+	}
+}
+
+// health is what a result says of the provider: client faults (4xx that are ours)
+// and quota walls are not its failures (docs/policy.md), nor are rate limits, which
+// the bulkhead answers.
+func health(res *Result) breaker.Outcome {
+	switch {
+	case res.Delivered:
+		return breaker.Success
+	case res.callerGone():
+		return breaker.Unknown
+	}
+	switch res.Verdict.Class {
+	case retrylens.ClassOverloaded, retrylens.ClassServerError, retrylens.ClassBadGateway, retrylens.ClassUnavailable,
+		retrylens.ClassGatewayTimeout, retrylens.ClassTimeout, retrylens.ClassTransportUnknown,
+		retrylens.ClassTransportPresend, retrylens.ClassStreamInterrupted:
+		return breaker.Failure
+	case retrylens.ClassUnclassified, "":
+		return breaker.Unknown
+	}
+	return breaker.Neutral
+}
+
+func (r *Run) deliver(f *flight, d *Decision) {
+	r.won = true
+	f.provider.budget.Success(context.Background())
+	d.Outcome, d.RetryAfter = retrylens.OutcomeSuccess, retrylens.Opt[time.Duration]{}
+	r.stop(d, retrylens.StopDelivered)
+}
+
+// lost is the decision on the copy that did not win, however it ended.
+func lost(d *Decision, res *Result) {
+	d.Outcome, d.Class = retrylens.OutcomeHedgeLost, retrylens.ClassCancelled
+	if !res.Delivered && !res.callerGone() {
+		d.Class = res.class()
+	}
+	d.Reason = "the other copy answered first"
+}
+
+// failure is the outcome of a failed attempt.
+func failure(res *Result) retrylens.Outcome {
+	switch {
+	case res.callerGone():
+		return retrylens.OutcomeAbandoned
+	case res.partial():
+		return retrylens.OutcomeInterrupted
+	}
+	return retrylens.OutcomeError
+}
+
+// failed counts a failed attempt and what its provider asked for.
+func (r *Run) failed(f *flight, res *Result, now time.Time) {
+	if f.provider == r.target {
+		r.here++
+	}
+	if asked := res.Verdict.RetryAfter; asked.Set {
+		if at := now.Add(min(asked.Value, r.policy.Cap)); at.After(r.notBefore) {
+			r.notBefore = at
+		}
+	}
+}
+
+// decide asks the questions of docs/policy.md in their order; classify came before,
+// sleep, slot and breaker come after.
+func (r *Run) decide(f *flight, res *Result, now time.Time, d *Decision) {
+	d.Outcome, d.Class = failure(res), res.class()
+	why, stop := r.worth(f, res)
+	if stop == "" {
+		why, stop = r.fits(f, res, now, d)
+	}
+	if stop == "" && !r.pay() {
+		why, stop = "retry budget empty", retrylens.StopBudgetExhausted
+	}
+	d.Reason = line(res.Verdict.Reason, why)
+	if stop != "" {
+		d.Delay = 0
+		r.stop(d, stop)
+		return
+	}
+	d.Retry = true
+}
+
+// worth: retryable? attempts left? keyed or pre-send? still worth it?
+func (r *Run) worth(f *flight, res *Result) (why string, stop retrylens.StopReason) {
+	same := r.repeated(res)
+	switch {
+	case res.callerGone():
+		return "the caller left", retrylens.StopCallerGone
+	case f.handed || res.partial():
+		return "content was delivered", retrylens.StopPartialStream
+	case !r.retryable(f, res):
+		return "not retryable", retrylens.StopNotRetryable
+	case r.tries >= r.policy.Attempts:
+		return "no attempt left", retrylens.StopMaxAttempts
+	case !r.op.Keyed && (!res.Verdict.PreSend || r.resent):
+		return "unkeyed", retrylens.StopUnkeyed
+	case same:
+		return "the same 500 twice", retrylens.StopRepeatedIdentically
+	}
+	return "", ""
+}
+
+// retryable is the verdict's word, and a 401 once a new credential is there, once.
+func (r *Run) retryable(f *flight, res *Result) bool {
+	return res.Verdict.Retryable || r.refreshed(f, res)
+}
+
+func (r *Run) refreshed(f *flight, res *Result) bool {
+	return res.Verdict.Class == retrylens.ClassAuth && res.CredentialChanged && r.askedNew && r.refreshedAt == f.at.Number
+}
+
+// WantsRefresh tells whether a refresh of the credential could lead to another try
+// after res, and then counts as the one refresh that an operation has: the driver
+// asks its callback and sets Result.CredentialChanged before Next.
+func (r *Run) WantsRefresh(number int32, res Result) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.askedNew || r.won || res.Delivered || res.HandedOver || res.Verdict.Class != retrylens.ClassAuth ||
+		r.tries >= r.policy.Attempts || !r.op.Keyed || !r.e.now().Before(r.deadline) {
+		return false
+	}
+	r.askedNew, r.refreshedAt = true, number
+	return true
+}
+
+// repeated tells whether a 500 is the one of the attempt before.
+func (r *Run) repeated(res *Result) bool {
+	id := ""
+	if res.Verdict.Class == retrylens.ClassServerError {
+		id = res.Verdict.Fingerprint()
+	}
+	same := id != "" && id == r.identity
+	r.identity = id
+	return same
+}
+
+// fits computes the delay and tells whether an attempt after it would start before
+// the deadline.
+func (r *Run) fits(f *flight, res *Result, now time.Time, d *Decision) (why string, stop retrylens.StopReason) {
+	asked := res.Verdict.RetryAfter
+	if asked.Set && asked.Value > r.policy.Cap && r.policy.RetryAfter == Obey {
+		return "asks for " + asked.Value.String() + ", more than the cap", retrylens.StopDeadline
+	}
+	d.Delay, why = r.delay(f, res, now)
+	if !now.Add(d.Delay).Before(r.deadline) {
+		return "the delay of " + d.Delay.Round(time.Millisecond).String() + " does not fit the deadline", retrylens.StopDeadline
+	}
+	return why, ""
+}
+
+// delay before the next attempt: what any provider of this operation asked for and
+// a spread on top, else by the class.
+func (r *Run) delay(f *flight, res *Result, now time.Time) (time.Duration, string) {
+	b, class := r.policy.Backoff(), res.Verdict.Class
+	position := int(max(r.next-1, 0) % 100)
+	wait := r.notBefore.Sub(now)
+	switch {
+	case res.Verdict.RetryAfter.Set || wait > 0:
+		return max(wait, 0) + b.Spread(position, wait, r.e.intn), "retry after the wait that was asked for"
+	case class == retrylens.ClassBadGateway && !r.immediate:
+		r.immediate = true
+		return 0, "first 502: retry at once"
+	case r.refreshed(f, res):
+		return 0, "retry with another credential"
+	case class == retrylens.ClassOverloaded:
+		b = Backoff{Base: r.policy.OverloadedBase, Cap: r.policy.Cap, Jitter: overloadedJitter(b.Jitter)}
+		return b.Delay(position, 0, r.e.intn), "overloaded: retry after a long backoff"
+	}
+	r.previous = b.Delay(position, r.previous, r.e.intn)
+	return r.previous, "retry after backoff"
+}
+
+// overloadedJitter never draws a short wait.
+func overloadedJitter(j Jitter) Jitter {
+	if j == JitterNone {
+		return j
+	}
+	return JitterEqual
+}
+
+// pay takes the retry-budget token of the provider that the retry goes to.
+func (r *Run) pay() bool {
+	to := r.target
+	if n := r.policy.FailoverAfter; n > 0 && r.here >= n && r.elsewhere() {
+		to = r.e.provider(r.op.SecondProvider)
+	}
+	if !to.budget.Take(context.Background()) {
+		return false
+	}
+	if to != r.target {
+		r.turnTo(to)
+	}
+	r.token = true
+	r.resent = true
+	return true
+}
+
+// maxReason is the length of a record's reason in bytes.
+const maxReason = 256
+
+// line joins the classifier's line and what was decided.
+func line(verdict, why string) string {
+	switch {
+	case verdict == "":
+		return why
+	case why == "":
+		return verdict
+	}
+	if over := len(verdict) + len(why) + 2 - maxReason; over > 0 {
+		verdict = verdict[:max(0, len(verdict)-over)]
+		for !utf8.ValidString(verdict) && verdict != "" {
+			verdict = verdict[:len(verdict)-1]
+		}
+		verdict = strings.TrimRight(verdict, " ;")
+	}
+	return verdict + "; " + why
+}

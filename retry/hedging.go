@@ -1,0 +1,91 @@
+package retry
+
+import (
+	"context"
+	"time"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/retry/breaker"
+)
+
+// HedgeAfter is how long to wait from now before [Run.Hedge] is worth asking. It is
+// false where this operation gets no second copy: hedging off, not keyed, a stream,
+// not marked safe, no attempt left, or too few latencies known.
+func (r *Run) HedgeAfter() (time.Duration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.newest()
+	if f == nil || !r.hedgeable(f) {
+		return 0, false
+	}
+	now := r.e.now()
+	after, ok := f.provider.hedges.After(now)
+	at := f.at.StartedAt.Add(after)
+	if !ok || !at.Before(r.deadline) {
+		return 0, false
+	}
+	return max(0, at.Sub(now)), true
+}
+
+func (r *Run) hedgeable(f *flight) bool {
+	return f.provider.hedges != nil && r.op.Keyed && r.op.HedgeSafe && !r.op.Stream &&
+		!r.hedged && !r.won && r.tries < r.policy.Attempts
+}
+
+// Hedge asks for a second copy of the attempt that is on its way: share of the
+// calls, retry-budget token, bulkhead slot (it never queues), breaker. With Send the
+// copy may go and its result is due as any other; otherwise nothing has happened and
+// Reason tells why. An operation has at most one hedge.
+func (r *Run) Hedge() (Attempt, Decision) {
+	r.mu.Lock()
+	o := r.hedge()
+	r.mu.Unlock()
+	return o.at, r.do(o)
+}
+
+func (r *Run) hedge() outcome {
+	now := r.e.now()
+	f := r.newest()
+	if f == nil || !r.hedgeable(f) || !now.Before(r.deadline) {
+		return outcome{d: Decision{Reason: "no hedge for this operation"}}
+	}
+	home, to := f.provider, f.provider
+	if home.limits.Hedging.SecondProvider && r.elsewhere() {
+		to = r.e.provider(r.op.SecondProvider)
+	}
+	permit, o := admitHedge(home, to, now)
+	if o.d.Reason != "" {
+		return o
+	}
+	r.hedged = true
+	at := r.upcoming(now)
+	at.Cause, at.Provider = retrylens.CauseHedge, to.name
+	return r.send(at, to, permit)
+}
+
+// admitHedge takes all that a hedge costs, or nothing: then the outcome has a reason.
+func admitHedge(home, to *provider, now time.Time) (permit breaker.Permit, o outcome) {
+	ctx := context.Background()
+	if !home.hedges.Take() {
+		o.d.Reason = "the share of hedges is used up"
+		return permit, o
+	}
+	if !to.budget.Take(ctx) {
+		home.hedges.Return()
+		o.d.Reason = "retry budget empty"
+		return permit, o
+	}
+	if o.d.Reason = "bulkhead full"; to.bulkhead.TryAcquire(now) {
+		var ok bool
+		if permit, ok = to.breaker.Allow(now, false); ok && !permit.Probe {
+			return permit, outcome{}
+		}
+		if ok { // a copy is no probe: who waits for it has another
+			to.breaker.Done(now, permit, breaker.Unknown)
+		}
+		o.d.Reason, o.release, o.now = "breaker open", to, now
+	}
+	to.budget.Return(ctx)
+	home.hedges.Return()
+	return permit, o
+}

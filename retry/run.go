@@ -1,0 +1,330 @@
+package retry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/retry/breaker"
+	"github.com/retrylens/retrylens/retry/bulkhead"
+)
+
+// Run is one operation on its way. Its driver calls Start, makes the try, calls
+// Next with the result, sleeps for Delay if that says Retry, and starts again:
+//
+//	for {
+//		at, d := run.Start(nil)
+//		if d.Send {
+//			d = run.Next(try(at))
+//		}
+//		if !d.Retry {
+//			return d
+//		}
+//		sleep(d.Delay)
+//	}
+//
+// No method sleeps or starts a goroutine; only a fleet's retry budget waits for the
+// network. A Run is safe for concurrent use.
+type Run struct {
+	e      *Engine
+	op     Op
+	policy *Policy
+
+	mu       sync.Mutex
+	deadline time.Time
+	target   *provider // of the next attempt
+	next     int32     // its ordinal
+	tries    int       // attempts so far, refused ones and hedges included
+	sent     int       // of them sent
+	here     int       // failed attempts at the present provider
+	over     bool
+	won      bool
+
+	slot   slot
+	waiter *bulkhead.Waiter
+	token  bool // the next attempt has paid for itself
+
+	flights  [2]flight // of the attempts on their way
+	hedged   bool
+	last     outcome // of the last attempt that was decided, for revisions
+	identity string  // fingerprint of the last failure
+
+	previous    time.Duration // last backoff
+	notBefore   time.Time     // what providers asked for
+	resent      bool          // an unkeyed operation had its one retry
+	immediate   bool          // a 502 had its immediate retry
+	askedNew    bool          // the refresh callback was called
+	refreshedAt int32         // attempt whose 401 a new credential answers, with askedNew
+}
+
+// slot of the bulkhead of the next attempt.
+type slot uint8
+
+const (
+	noSlot slot = iota
+	queued
+	held
+)
+
+// flight is an attempt on its way.
+type flight struct {
+	at       Attempt
+	provider *provider
+	permit   breaker.Permit
+	handed   bool   // the caller is reading the answer
+	atEnd    func() // frees what the answer's reader needed, nil for nothing
+	live     bool
+}
+
+// outcome is a decision and what is left to do once the lock is gone.
+type outcome struct {
+	at      Attempt
+	d       Decision
+	observe bool
+	release *provider // whose slot is free again
+	now     time.Time
+	atEnd   func()
+}
+
+// do ends a step: it gives back the slot and tells the observer.
+func (r *Run) do(o outcome) Decision {
+	if o.release != nil {
+		o.release.bulkhead.Release(o.now)
+	}
+	if o.atEnd != nil {
+		o.atEnd()
+	}
+	if o.observe && r.e.o.Observer != nil {
+		r.e.o.Observer.Observe(&r.op, o.at, o.d)
+	}
+	return o.d
+}
+
+// Op is the operation, with its defaults filled in. It must not be changed.
+func (r *Run) Op() *Op { return &r.op }
+
+// Deadline is the moment from which no attempt starts.
+func (r *Run) Deadline() time.Time { return r.deadline }
+
+// Attempts is how many there were so far, refused ones and hedges included.
+func (r *Run) Attempts() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tries
+}
+
+// Start asks for the next attempt: deadline, bulkhead slot, breaker. With Send the
+// attempt may go and its result is due. With Queued it waits for a slot: granted is
+// called once from elsewhere, must not block, and the driver starts again; without
+// granted a full bulkhead refuses. Everything else is the decision on a refused
+// attempt (outcome shed), after which a second provider may still be tried (Retry).
+func (r *Run) Start(granted func()) (Attempt, Decision) {
+	r.mu.Lock()
+	o := r.start(granted)
+	r.mu.Unlock()
+	return o.at, r.do(o)
+}
+
+func (r *Run) start(granted func()) outcome {
+	now := r.e.now()
+	at := r.upcoming(now)
+	switch {
+	case r.over:
+		return outcome{at: at, d: Decision{StopReason: r.last.d.StopReason}}
+	case r.slot == queued:
+		return outcome{at: at, d: Decision{Queued: true}}
+	case !now.Before(r.deadline):
+		return r.refuse(at, now, retrylens.StopDeadline, "the deadline has passed before the attempt could start")
+	case !r.takeSlot(now, granted):
+		if r.slot == queued {
+			return outcome{at: at, d: Decision{Queued: true}}
+		}
+		return r.refuse(at, now, retrylens.StopDeadline, "bulkhead full: no slot before the deadline")
+	}
+	permit, ok := r.target.breaker.Allow(now, r.op.Cheap)
+	if !ok {
+		return r.refuse(at, now, retrylens.StopBreakerOpen, "breaker open")
+	}
+	return r.send(at, r.target, permit)
+}
+
+// upcoming is the next attempt, should it start now.
+func (r *Run) upcoming(now time.Time) Attempt {
+	return Attempt{
+		Number: r.next, Cause: r.cause(), Provider: r.target.name,
+		StartedAt: now, OperationStartedAt: r.op.StartedAt, Deadline: r.deadline,
+		Timeout: r.policy.AttemptTimeout, GapTimeout: r.policy.GapTimeout, run: r,
+	}
+}
+
+func (r *Run) cause() retrylens.Cause {
+	switch {
+	case r.tries == 0 && r.op.Cause != "":
+		return r.op.Cause
+	case r.tries == 0 && r.next == 0:
+		return retrylens.CauseFirst
+	case r.tries == 0:
+		return retrylens.CauseRedelivery
+	case r.target.name != r.op.Provider:
+		return retrylens.CauseFailover
+	}
+	return retrylens.CausePolicy
+}
+
+// takeSlot is true once a slot is held.
+func (r *Run) takeSlot(now time.Time, granted func()) bool {
+	if r.slot == held {
+		return true
+	}
+	if granted == nil {
+		if r.target.bulkhead.TryAcquire(now) {
+			r.slot = held
+		}
+		return r.slot == held
+	}
+	w, err := r.target.bulkhead.Enqueue(now, func() { r.granted(granted) })
+	switch {
+	case err != nil:
+		return false
+	case w != nil:
+		r.slot, r.waiter = queued, w
+		return false
+	}
+	r.slot = held
+	return true
+}
+
+func (r *Run) granted(tell func()) {
+	r.mu.Lock()
+	r.slot, r.waiter = held, nil
+	r.mu.Unlock()
+	tell()
+}
+
+func (r *Run) send(at Attempt, p *provider, permit breaker.Permit) outcome {
+	at.Probe = permit.Probe
+	f := &r.flights[0]
+	if f.live {
+		f = &r.flights[1]
+	}
+	*f = flight{at: at, provider: p, permit: permit, live: true}
+	if p.hedges != nil && at.Cause != retrylens.CauseHedge {
+		p.hedges.Call()
+	}
+	r.slot, r.token = noSlot, false
+	r.next++
+	r.tries++
+	r.sent++
+	return outcome{at: at, d: Decision{Send: true}}
+}
+
+// refuse decides on an attempt that is not sent: another provider, or the end.
+func (r *Run) refuse(at Attempt, now time.Time, stop retrylens.StopReason, why string) outcome {
+	o := outcome{at: at, now: now, observe: true, d: Decision{Outcome: retrylens.OutcomeShed, Class: shedClass(stop), Reason: why}}
+	if r.slot == held {
+		o.release = r.target
+	}
+	r.slot = noSlot
+	r.returnToken()
+	r.next++
+	r.tries++
+	if stop == retrylens.StopBreakerOpen && r.failover(now, &o.d) {
+		o.d.Retry = true
+		o.d.Reason += "; failover to " + r.target.name
+	} else {
+		r.stop(&o.d, stop)
+	}
+	r.last = o
+	return o
+}
+
+// shedClass: a record with outcome shed needs a class.
+func shedClass(stop retrylens.StopReason) retrylens.ErrorClass {
+	if stop == retrylens.StopCallerGone {
+		return retrylens.ClassCancelled
+	}
+	return retrylens.ClassUnavailable
+}
+
+// failover turns to the second provider where there is one to turn to. As long as
+// nothing was sent it is the operation's first send and costs no token.
+func (r *Run) failover(now time.Time, d *Decision) bool {
+	if !r.elsewhere() || r.tries >= r.policy.Attempts || !r.op.Keyed && r.resent {
+		return false
+	}
+	p := r.e.provider(r.op.SecondProvider)
+	if r.sent > 0 && !p.budget.Take(context.Background()) {
+		d.Reason += "; no retry-budget token for " + p.name
+		return false
+	}
+	r.token = r.sent > 0
+	r.turnTo(p)
+	r.resent = true
+	if wait := r.notBefore.Sub(now); wait > 0 {
+		d.Delay = wait
+	}
+	return true
+}
+
+func (r *Run) elsewhere() bool {
+	return r.op.SecondProvider != "" && r.target.name != r.op.SecondProvider
+}
+
+func (r *Run) turnTo(p *provider) {
+	r.target, r.here, r.identity = p, 0, ""
+}
+
+func (r *Run) stop(d *Decision, reason retrylens.StopReason) {
+	d.StopReason = reason
+	r.over = true
+}
+
+func (r *Run) returnToken() {
+	if r.token {
+		r.target.budget.Return(context.Background())
+		r.token = false
+	}
+}
+
+// Leave ends a run whose driver gives up between attempts: the caller left
+// (caller_gone) or a limit of the driver's own was reached (deadline). In the
+// queue it decides on the refused attempt; in a sleep it revises the decision on
+// the attempt before. It must not be called while an attempt is on its way.
+func (r *Run) Leave(reason retrylens.StopReason) Decision {
+	r.mu.Lock()
+	o := r.leave(reason)
+	r.mu.Unlock()
+	return r.do(o)
+}
+
+func (r *Run) leave(reason retrylens.StopReason) outcome {
+	now := r.e.now()
+	if r.over {
+		return outcome{d: Decision{StopReason: r.last.d.StopReason}}
+	}
+	if r.slot == queued && r.target.bulkhead.Leave(r.waiter) {
+		r.slot = noSlot
+	} else if r.slot == queued {
+		r.slot = held // granted meanwhile
+	}
+	if r.slot == held || r.waiter != nil || r.tries == 0 {
+		r.waiter = nil
+		return r.refuse(r.upcoming(now), now, reason, leaveReason(reason)+" before the attempt could start")
+	}
+	r.returnToken()
+	o := r.last
+	o.release = nil
+	o.d.Retry, o.d.Revision = false, 1
+	o.d.Reason = line(o.d.Reason, leaveReason(reason))
+	r.stop(&o.d, reason)
+	r.last = o
+	return o
+}
+
+func leaveReason(reason retrylens.StopReason) string {
+	if reason == retrylens.StopCallerGone {
+		return "the caller left"
+	}
+	return "given up"
+}
