@@ -55,8 +55,8 @@ func forbidden(from, imported string, standard bool) string {
 	switch {
 	case standard:
 		return ""
-	case strings.HasPrefix(imported, "github.com/ClickHouse/clickhouse-go") && !owner("internal/clickhouse", "test/bench"):
-		return "only internal/clickhouse may" // and the bare insert that the benchmark compares with
+	case strings.HasPrefix(imported, "github.com/ClickHouse/clickhouse-go") && !owner("internal/clickhouse", "test"):
+		return "only internal/clickhouse may" // and tests that look at the tables from outside
 	case strings.HasPrefix(imported, "github.com/ebitengine/purego") && !owner("internal/engine/chdb"):
 		return "only internal/engine/chdb may"
 	case strings.HasPrefix(imported, "github.com/spf13/cobra") && !owner("cmd", "internal/app/cli"):
