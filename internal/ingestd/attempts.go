@@ -206,7 +206,7 @@ func (p *post) readAll(records splitter, wired *wireReader) *problem {
 	for {
 		record, number, reason, err := records.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return bodyProblem(err, wired)

@@ -81,7 +81,7 @@ func (w *wireReader) deadline() time.Time {
 }
 
 // broke tells whether the network or a limit ended the body, not its contents.
-func (w *wireReader) broke() bool { return w.err != nil && w.err != io.EOF }
+func (w *wireReader) broke() bool { return w.err != nil && !errors.Is(w.err, io.EOF) }
 
 // plainReader bounds what comes out of a decompressor.
 type plainReader struct {

@@ -3,6 +3,7 @@ package ingestd
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 
 	"github.com/retrylens/retrylens/internal/ingest"
@@ -35,7 +36,7 @@ func (s *ndjson) next() ([]byte, int, string, error) {
 		var number int
 		var long bool
 		line, number, long, s.err = s.lines.Next()
-		if s.err != nil && s.err != io.EOF {
+		if s.err != nil && !errors.Is(s.err, io.EOF) {
 			break
 		}
 		if number > s.max {
@@ -74,7 +75,7 @@ func (d *document) next() ([]byte, int, string, error) {
 		}
 	}
 	switch {
-	case err == io.EOF && d.array && !d.ended:
+	case errors.Is(err, io.EOF) && d.array && !d.ended:
 		d.ended = true
 		return nil, d.number + 1, "invalid JSON: the array is not closed", nil
 	case err != nil:

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
-
-	ch "github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/metrics"
@@ -74,16 +76,7 @@ func (w *world) verify(ctx context.Context, r *result) error {
 }
 
 func (w *world) compareRows(ctx context.Context, want map[identity]uint64, r *result) error {
-	o, err := ch.ParseDSN(w.store)
-	if err != nil {
-		return err
-	}
-	conn, err := ch.Open(o)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	stored, err := readStored(ctx, conn)
+	stored, err := w.readStored(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,28 +91,63 @@ func (w *world) compareRows(ctx context.Context, want map[identity]uint64, r *re
 			r.NeverSent++
 		}
 	}
-	var twice int64
-	err = conn.QueryRow(ctx, "SELECT count() - uniqExact(tenant, logical_id, hop, attempt, version) FROM attempts FINAL").Scan(&twice)
-	r.StoredTwice = int(twice)
-	return err
+	return w.eachRow(ctx, "SELECT count() - uniqExact(tenant, logical_id, hop, attempt, version) FROM attempts FINAL", func(columns []string) error {
+		r.StoredTwice, err = strconv.Atoi(columns[0])
+		return err
+	})
 }
 
-func readStored(ctx context.Context, conn driver.Conn) (map[identity]uint64, error) {
-	rows, err := conn.Query(ctx, "SELECT tenant, logical_id, toString(hop), attempt, max(version) FROM attempts GROUP BY tenant, logical_id, hop, attempt")
+func (w *world) readStored(ctx context.Context) (map[identity]uint64, error) {
+	stored := map[identity]uint64{}
+	err := w.eachRow(ctx, "SELECT tenant, logical_id, hop, attempt, max(version) FROM attempts GROUP BY tenant, logical_id, hop, attempt", func(c []string) error {
+		attempt, err := strconv.ParseUint(c[3], 10, 32)
+		if err != nil {
+			return err
+		}
+		stored[identity{c[0], c[1], c[2], uint32(attempt)}], err = strconv.ParseUint(c[4], 10, 64)
+		return err
+	})
+	return stored, err
+}
+
+// query asks the engine itself, past the proxy and past what is tested.
+func (w *world) query(ctx context.Context, statement string) (io.ReadCloser, error) {
+	at, err := w.engine.Endpoint(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	stored := map[identity]uint64{}
-	for rows.Next() {
-		var id identity
-		var version uint64
-		if err := rows.Scan(&id.tenant, &id.logicalID, &id.hop, &id.attempt, &version); err != nil {
-			return nil, err
-		}
-		stored[id] = version
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+at.HTTPAddr+"/?database=retrylens", strings.NewReader(statement))
+	if err != nil {
+		return nil, err
 	}
-	return stored, rows.Err()
+	req.SetBasicAuth(at.User, at.Password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+	return nil, fmt.Errorf("%s: %d %s", statement, resp.StatusCode, text)
+}
+
+// eachRow hands over the columns of every row as texts. No text of a history
+// needs an escape.
+func (w *world) eachRow(ctx context.Context, statement string, row func(columns []string) error) error {
+	rows, err := w.query(ctx, statement+" FORMAT TabSeparated")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	lines := bufio.NewScanner(rows)
+	for lines.Scan() {
+		if err := row(strings.Split(lines.Text(), "\t")); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
 }
 
 // compareFigures folds what was acknowledged with the reference.

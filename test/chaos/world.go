@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	ch "github.com/ClickHouse/clickhouse-go/v2"
-
 	"github.com/retrylens/retrylens/internal/engine"
 	"github.com/retrylens/retrylens/internal/engine/datadir"
 )
@@ -107,7 +105,7 @@ func (w *world) suffer(ctx context.Context, r *result) error {
 	outage := false
 	for time.Now().Before(end) && ctx.Err() == nil {
 		pause(ctx, time.Duration(500+w.rand.IntN(1500))*time.Millisecond)
-		name := ""
+		var name string
 		if !outage && time.Until(end) < w.o.duration/2 {
 			outage, name = true, "long_outage"
 			w.proxy.set(refusals[0])
@@ -199,16 +197,11 @@ func (w *world) exec(ctx context.Context, statement string) error {
 }
 
 func (w *world) execOnce(ctx context.Context, statement string) error {
-	o, err := ch.ParseDSN(w.store)
+	rows, err := w.query(ctx, statement)
 	if err != nil {
 		return err
 	}
-	conn, err := ch.Open(o)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return conn.Exec(ctx, statement)
+	return rows.Close()
 }
 
 // settle waits until all spools are empty, and ends the nodes in order.
