@@ -13,40 +13,45 @@ import (
 // Next is Finish for the attempt that was started last and is still on its way.
 func (r *Run) Next(res Result) Decision {
 	r.mu.Lock()
-	f := r.newest()
-	if f == nil {
-		r.mu.Unlock()
-		return Decision{StopReason: r.last.d.StopReason}
-	}
-	o := r.finish(f, &res)
-	r.mu.Unlock()
-	return r.do(o)
+	return r.conclude(r.newest(), &res)
 }
 
 // Finish reports how an attempt ended and decides what comes next. A report on an
 // attempt that is not on its way counts for nothing.
 func (r *Run) Finish(number int32, res Result) Decision {
 	r.mu.Lock()
+	return r.conclude(r.flight(number), &res)
+}
+
+// conclude ends f, nil for none. It is called with the lock held and gives it back.
+func (r *Run) conclude(f *flight, res *Result) Decision {
+	var o outcome
+	if f == nil {
+		o.d.StopReason = r.last.StopReason
+	} else {
+		r.finish(f, res, &o)
+	}
+	r.mu.Unlock()
+	r.do(&o)
+	return o.d
+}
+
+// flight on its way with that ordinal, nil for none.
+func (r *Run) flight(number int32) *flight {
 	for i := range r.flights {
 		if f := &r.flights[i]; f.live && f.at.Number == number {
-			o := r.finish(f, &res)
-			r.mu.Unlock()
-			return r.do(o)
+			return f
 		}
 	}
-	d := Decision{StopReason: r.last.d.StopReason}
-	r.mu.Unlock()
-	return d
+	return nil
 }
 
 // atEnd has f called once the attempt, still on its way, has ended.
 func (r *Run) atEnd(number int32, f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.flights {
-		if r.flights[i].live && r.flights[i].at.Number == number {
-			r.flights[i].atEnd = f
-		}
+	if on := r.flight(number); on != nil {
+		on.atEnd = f
 	}
 }
 
@@ -61,33 +66,45 @@ func (r *Run) newest() *flight {
 	return nil
 }
 
-func (r *Run) finish(f *flight, res *Result) outcome {
+func (r *Run) finish(f *flight, res *Result, o *outcome) {
 	now := r.e.now()
 	if res.HandedOver && !f.handed && !r.won {
 		f.handed, r.won, r.over = true, true, true
-		return outcome{at: f.at, d: Decision{HandedOver: true}}
+		o.d.HandedOver = true
+		return
 	}
 	f.live = false
 	r.learn(f, res, now)
-	o := outcome{at: f.at, now: now, observe: true, release: f.provider, atEnd: f.atEnd, d: Decision{RetryAfter: res.Verdict.Asked}}
+	o.now, o.observe, o.release, o.atEnd = now, true, f.provider, f.atEnd
+	if r.e.o.Observer != nil {
+		o.at = f.at
+	}
+	d := &o.d
+	d.RetryAfter = res.Verdict.Asked
 	switch {
 	case r.won && !f.handed:
-		lost(&o.d, res)
+		lost(d, res)
+		return
 	case res.Delivered:
-		r.deliver(f, &o.d)
+		r.deliver(f, d)
 	case !f.handed && r.newest() != nil:
 		r.failed(f, res, now)
-		o.d.Outcome, o.d.Class = failure(res), res.class()
-		o.d.Reason = line(res.Verdict.Reason, "the other copy is still on its way")
-		return o
+		d.Outcome, d.Class = failure(res), res.class()
+		d.Reason = line(res.Verdict.Reason, "the other copy is still on its way")
+		return
 	default:
 		r.failed(f, res, now)
-		r.decide(f, res, now, &o.d)
+		r.decide(f, res, now, d)
 	}
-	if o.d.Outcome != retrylens.OutcomeHedgeLost {
-		r.last = o
+	r.decided(o)
+}
+
+// decided keeps the decision for a revision.
+func (r *Run) decided(o *outcome) {
+	r.last = o.d
+	if r.e.o.Observer != nil {
+		r.lastAt = o.at
 	}
-	return o
 }
 
 // learn tells breaker and bulkhead of the provider.
@@ -254,7 +271,10 @@ func (r *Run) fits(f *flight, res *Result, now time.Time, d *Decision) (why stri
 func (r *Run) delay(f *flight, res *Result, now time.Time) (time.Duration, string) {
 	b, class := r.policy.Backoff(), res.Verdict.Class
 	position := int(max(r.next-1, 0) % 100)
-	wait := r.notBefore.Sub(now)
+	var wait time.Duration
+	if !r.notBefore.IsZero() {
+		wait = r.notBefore.Sub(now)
+	}
 	switch {
 	case res.Verdict.RetryAfter.Set || wait > 0:
 		return max(wait, 0) + b.Spread(position, wait, r.e.intn), "retry after the wait that was asked for"

@@ -37,55 +37,58 @@ func (r *Run) hedgeable(f *flight) bool {
 // copy may go and its result is due as any other; otherwise nothing has happened and
 // Reason tells why. An operation has at most one hedge.
 func (r *Run) Hedge() (Attempt, Decision) {
+	var o outcome
 	r.mu.Lock()
-	o := r.hedge()
+	r.hedge(&o)
 	r.mu.Unlock()
-	return o.at, r.do(o)
+	r.do(&o)
+	return o.at, o.d
 }
 
-func (r *Run) hedge() outcome {
-	now := r.e.now()
+func (r *Run) hedge(o *outcome) {
+	o.now = r.e.now()
 	f := r.newest()
-	if f == nil || !r.hedgeable(f) || !now.Before(r.deadline) {
-		return outcome{d: Decision{Reason: "no hedge for this operation"}}
+	if f == nil || !r.hedgeable(f) || !o.now.Before(r.deadline) {
+		o.d.Reason = "no hedge for this operation"
+		return
 	}
 	home, to := f.provider, f.provider
 	if home.limits.Hedging.SecondProvider && r.elsewhere() {
 		to = r.e.provider(r.op.SecondProvider)
 	}
-	permit, o := admitHedge(home, to, now)
-	if o.d.Reason != "" {
-		return o
+	permit, ok := admitHedge(home, to, o)
+	if !ok {
+		return
 	}
 	r.hedged = true
-	at := r.upcoming(now)
-	at.Cause, at.Provider = retrylens.CauseHedge, to.name
-	return r.send(at, to, permit)
+	r.upcoming(o)
+	o.at.Cause, o.at.Provider = retrylens.CauseHedge, to.name
+	r.send(o, to, permit)
 }
 
-// admitHedge takes all that a hedge costs, or nothing: then the outcome has a reason.
-func admitHedge(home, to *provider, now time.Time) (permit breaker.Permit, o outcome) {
+// admitHedge takes all that a hedge costs, or nothing: then o tells why.
+func admitHedge(home, to *provider, o *outcome) (permit breaker.Permit, ok bool) {
 	ctx := context.Background()
 	if !home.hedges.Take() {
 		o.d.Reason = "the share of hedges is used up"
-		return permit, o
+		return permit, false
 	}
 	if !to.budget.Take(ctx) {
 		home.hedges.Return()
 		o.d.Reason = "retry budget empty"
-		return permit, o
+		return permit, false
 	}
-	if o.d.Reason = "bulkhead full"; to.bulkhead.TryAcquire(now) {
-		var ok bool
-		if permit, ok = to.breaker.Allow(now, false); ok && !permit.Probe {
-			return permit, outcome{}
+	if o.d.Reason = "bulkhead full"; to.bulkhead.TryAcquire(o.now) {
+		if permit, ok = to.breaker.Allow(o.now, false); ok && !permit.Probe {
+			o.d.Reason = ""
+			return permit, true
 		}
 		if ok { // a copy is no probe: who waits for it has another
-			to.breaker.Done(now, permit, breaker.Unknown)
+			to.breaker.Done(o.now, permit, breaker.Unknown)
 		}
-		o.d.Reason, o.release, o.now = "breaker open", to, now
+		o.d.Reason, o.release = "breaker open", to
 	}
 	to.budget.Return(ctx)
 	home.hedges.Return()
-	return permit, o
+	return permit, false
 }

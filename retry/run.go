@@ -47,8 +47,9 @@ type Run struct {
 
 	flights  [2]flight // of the attempts on their way
 	hedged   bool
-	last     outcome // of the last attempt that was decided, for revisions
-	identity string  // fingerprint of the last failure
+	last     Decision // the last one, for revisions
+	lastAt   Attempt  // of its attempt, kept for an observer
+	identity string   // fingerprint of the last failure
 
 	previous    time.Duration // last backoff
 	notBefore   time.Time     // what providers asked for
@@ -88,7 +89,7 @@ type outcome struct {
 }
 
 // do ends a step: it gives back the slot and tells the observer.
-func (r *Run) do(o outcome) Decision {
+func (r *Run) do(o *outcome) {
 	if o.release != nil {
 		o.release.bulkhead.Release(o.now)
 	}
@@ -98,7 +99,6 @@ func (r *Run) do(o outcome) Decision {
 	if o.observe && r.e.o.Observer != nil {
 		r.e.o.Observer.Observe(&r.op, o.at, o.d)
 	}
-	return o.d
 }
 
 // Op is the operation, with its defaults filled in. It must not be changed.
@@ -120,40 +120,48 @@ func (r *Run) Attempts() int {
 // granted a full bulkhead refuses. Everything else is the decision on a refused
 // attempt (outcome shed), after which a second provider may still be tried (Retry).
 func (r *Run) Start(granted func()) (Attempt, Decision) {
+	var o outcome
 	r.mu.Lock()
-	o := r.start(granted)
+	r.start(granted, &o)
 	r.mu.Unlock()
-	return o.at, r.do(o)
+	r.do(&o)
+	return o.at, o.d
 }
 
-func (r *Run) start(granted func()) outcome {
-	now := r.e.now()
-	at := r.upcoming(now)
+func (r *Run) start(granted func(), o *outcome) {
+	o.now = r.e.now()
+	r.upcoming(o)
 	switch {
 	case r.over:
-		return outcome{at: at, d: Decision{StopReason: r.last.d.StopReason}}
+		o.d.StopReason = r.last.StopReason
 	case r.slot == queued:
-		return outcome{at: at, d: Decision{Queued: true}}
-	case !now.Before(r.deadline):
-		return r.refuse(at, now, retrylens.StopDeadline, "the deadline has passed before the attempt could start")
-	case !r.takeSlot(now, granted):
-		if r.slot == queued {
-			return outcome{at: at, d: Decision{Queued: true}}
-		}
-		return r.refuse(at, now, retrylens.StopDeadline, "bulkhead full: no slot before the deadline")
+		o.d.Queued = true
+	case !o.now.Before(r.deadline):
+		r.refuse(o, retrylens.StopDeadline, "the deadline has passed before the attempt could start")
+	case r.takeSlot(o.now, granted):
+		r.pass(o)
+	case r.slot == queued:
+		o.d.Queued = true
+	default:
+		r.refuse(o, retrylens.StopDeadline, "bulkhead full: no slot before the deadline")
 	}
-	permit, ok := r.target.breaker.Allow(now, r.op.Cheap)
-	if !ok {
-		return r.refuse(at, now, retrylens.StopBreakerOpen, "breaker open")
-	}
-	return r.send(at, r.target, permit)
 }
 
-// upcoming is the next attempt, should it start now.
-func (r *Run) upcoming(now time.Time) Attempt {
-	return Attempt{
+// pass asks the breaker, with a slot in hand.
+func (r *Run) pass(o *outcome) {
+	permit, ok := r.target.breaker.Allow(o.now, r.op.Cheap)
+	if !ok {
+		r.refuse(o, retrylens.StopBreakerOpen, "breaker open")
+		return
+	}
+	r.send(o, r.target, permit)
+}
+
+// upcoming is the next attempt, should it start at o.now.
+func (r *Run) upcoming(o *outcome) {
+	o.at = Attempt{
 		Number: r.next, Cause: r.cause(), Provider: r.target.name,
-		StartedAt: now, OperationStartedAt: r.op.StartedAt, Deadline: r.deadline,
+		StartedAt: o.now, OperationStartedAt: r.op.StartedAt, Deadline: r.deadline,
 		Timeout: r.policy.AttemptTimeout, GapTimeout: r.policy.GapTimeout, run: r,
 	}
 }
@@ -202,26 +210,26 @@ func (r *Run) granted(tell func()) {
 	tell()
 }
 
-func (r *Run) send(at Attempt, p *provider, permit breaker.Permit) outcome {
-	at.Probe = permit.Probe
+func (r *Run) send(o *outcome, p *provider, permit breaker.Permit) {
+	o.d.Send, o.at.Probe = true, permit.Probe
 	f := &r.flights[0]
 	if f.live {
 		f = &r.flights[1]
 	}
-	*f = flight{at: at, provider: p, permit: permit, live: true}
-	if p.hedges != nil && at.Cause != retrylens.CauseHedge {
+	*f = flight{at: o.at, provider: p, permit: permit, live: true}
+	if p.hedges != nil && o.at.Cause != retrylens.CauseHedge {
 		p.hedges.Call()
 	}
 	r.slot, r.token = noSlot, false
 	r.next++
 	r.tries++
 	r.sent++
-	return outcome{at: at, d: Decision{Send: true}}
 }
 
 // refuse decides on an attempt that is not sent: another provider, or the end.
-func (r *Run) refuse(at Attempt, now time.Time, stop retrylens.StopReason, why string) outcome {
-	o := outcome{at: at, now: now, observe: true, d: Decision{Outcome: retrylens.OutcomeShed, Class: shedClass(stop), Reason: why}}
+func (r *Run) refuse(o *outcome, stop retrylens.StopReason, why string) {
+	o.observe = true
+	o.d = Decision{Outcome: retrylens.OutcomeShed, Class: shedClass(stop), Reason: why}
 	if r.slot == held {
 		o.release = r.target
 	}
@@ -229,14 +237,13 @@ func (r *Run) refuse(at Attempt, now time.Time, stop retrylens.StopReason, why s
 	r.returnToken()
 	r.next++
 	r.tries++
-	if stop == retrylens.StopBreakerOpen && r.failover(now, &o.d) {
+	if stop == retrylens.StopBreakerOpen && r.failover(o.now, &o.d) {
 		o.d.Retry = true
 		o.d.Reason += "; failover to " + r.target.name
 	} else {
 		r.stop(&o.d, stop)
 	}
-	r.last = o
-	return o
+	r.decided(o)
 }
 
 // shedClass: a record with outcome shed needs a class.
@@ -292,16 +299,19 @@ func (r *Run) returnToken() {
 // queue it decides on the refused attempt; in a sleep it revises the decision on
 // the attempt before. It must not be called while an attempt is on its way.
 func (r *Run) Leave(reason retrylens.StopReason) Decision {
+	var o outcome
 	r.mu.Lock()
-	o := r.leave(reason)
+	r.leave(reason, &o)
 	r.mu.Unlock()
-	return r.do(o)
+	r.do(&o)
+	return o.d
 }
 
-func (r *Run) leave(reason retrylens.StopReason) outcome {
-	now := r.e.now()
+func (r *Run) leave(reason retrylens.StopReason, o *outcome) {
+	o.now = r.e.now()
 	if r.over {
-		return outcome{d: Decision{StopReason: r.last.d.StopReason}}
+		o.d.StopReason = r.last.StopReason
+		return
 	}
 	if r.slot == queued && r.target.bulkhead.Leave(r.waiter) {
 		r.slot = noSlot
@@ -310,16 +320,16 @@ func (r *Run) leave(reason retrylens.StopReason) outcome {
 	}
 	if r.slot == held || r.waiter != nil || r.tries == 0 {
 		r.waiter = nil
-		return r.refuse(r.upcoming(now), now, reason, leaveReason(reason)+" before the attempt could start")
+		r.upcoming(o)
+		r.refuse(o, reason, leaveReason(reason)+" before the attempt could start")
+		return
 	}
 	r.returnToken()
-	o := r.last
-	o.release = nil
+	o.at, o.d, o.observe = r.lastAt, r.last, true
 	o.d.Retry, o.d.Revision = false, 1
 	o.d.Reason = line(o.d.Reason, leaveReason(reason))
 	r.stop(&o.d, reason)
-	r.last = o
-	return o
+	r.last = o.d
 }
 
 func leaveReason(reason retrylens.StopReason) string {
