@@ -4,7 +4,7 @@ GO    ?= go
 export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build engine demo test check lint verify-golden bench fuzz clean
+.PHONY: help build engine demo test check lint verify-golden bench chaos-ingest fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ test: test-tools engine check ## install what is missing, then run every test (r
 	$(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable'
 
 # Packages whose code runs concurrently and whose tests need no engine.
-RACE_PACKAGES = . ./internal/ingest/... ./internal/wire/... ./internal/metrics/...
+RACE_PACKAGES = . ./internal/ingest/... ./internal/ingestd/... ./internal/spool/... ./internal/wire/... ./internal/metrics/... ./retry/...
 
 .PHONY: test-tools
 test-tools:
@@ -43,8 +43,12 @@ verify-golden: engine ## golden attempts imported in every way: one JSON line
 	@$(GO) test -count=1 ./test/golden -run TestGoldenReports -summary-line -v | grep '^{' || \
 		{ $(GO) test -count=1 ./test/golden -run TestGoldenReports; exit 1; }
 
-bench: engine build ## measure and rewrite docs/benchmarks.md (about 5 minutes)
+bench: engine build ## measure and rewrite docs/benchmarks.md (about 8 minutes)
 	$(GO) run ./test/bench -out docs/benchmarks.md
+	$(GO) run ./test/ingestbench >> docs/benchmarks.md
+
+chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest and engine under load; one JSON line
+	@$(GO) run ./test/chaos -seconds $(or $(SECONDS),120) -seed $(or $(SEED),1)
 
 fuzz: ## a minute on every fuzz target
 	@for p in $$($(GO) list ./...); do \

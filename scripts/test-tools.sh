@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go and Node: a C compiler for the race
-# detector. Uses apt-get, as root; elsewhere it says what to install.
+# detector, a Redis for the fleet's retry budget. Uses apt-get, as root; elsewhere it says what to install.
 set -euo pipefail
 
 need() { # need COMMAND PACKAGE
@@ -13,4 +13,5 @@ need() { # need COMMAND PACKAGE
 }
 
 need gcc gcc
+need redis-server redis-server
 [ -e /usr/include/stdlib.h ] || need c89-gcc libc6-dev
