@@ -2,9 +2,7 @@ package retry
 
 import (
 	"context"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/retry/breaker"
@@ -99,8 +97,12 @@ func (r *Run) finish(f *flight, res *Result, o *outcome) {
 	r.decided(o)
 }
 
-// decided keeps the decision for a revision.
+// decided keeps the decision on a retry for its revision, of the last one the reason.
 func (r *Run) decided(o *outcome) {
+	if !o.d.Retry {
+		r.last.StopReason = o.d.StopReason
+		return
+	}
 	r.last = o.d
 	if r.e.o.Observer != nil {
 		r.lastAt = o.at
@@ -314,25 +316,4 @@ func (r *Run) pay() bool {
 	r.token = true
 	r.resent = true
 	return true
-}
-
-// maxReason is the length of a record's reason in bytes.
-const maxReason = 256
-
-// line joins the classifier's line and what was decided.
-func line(verdict, why string) string {
-	switch {
-	case verdict == "":
-		return why
-	case why == "":
-		return verdict
-	}
-	if over := len(verdict) + len(why) + 2 - maxReason; over > 0 {
-		verdict = verdict[:max(0, len(verdict)-over)]
-		for !utf8.ValidString(verdict) && verdict != "" {
-			verdict = verdict[:len(verdict)-1]
-		}
-		verdict = strings.TrimRight(verdict, " ;")
-	}
-	return verdict + "; " + why
 }

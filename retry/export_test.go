@@ -6,6 +6,7 @@ func (r *Run) Rearm() {
 	f := &r.flights[0]
 	f.live = true
 	f.provider.bulkhead.TryAcquire(f.at.StartedAt)
+	r.token = true
 	r.returnToken()
 	r.over, r.won, r.resent, r.immediate = false, false, false, false
 	r.tries, r.here, r.identity = 1, 0, ""

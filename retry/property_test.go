@@ -85,7 +85,7 @@ func (c *check) send(at retry.Attempt, now time.Time) {
 		c.t.Fatalf("%d sends, %d attempts allowed: %+v", c.sends, c.op.Policy.Attempts, c.op)
 	}
 	if !now.Before(at.Deadline) || !c.op.Deadline.IsZero() && !now.Before(c.op.Deadline) ||
-		!now.Before(at.OperationStartedAt.Add(c.op.Policy.WallClockBudget)) {
+		!now.Before(at.RunStartedAt.Add(c.op.Policy.WallClockBudget)) {
 		c.t.Fatalf("attempt %d starts past the deadline: %+v", at.Number, c.op)
 	}
 	if c.mayBeSent && !c.op.Keyed {

@@ -161,7 +161,7 @@ func (r *Run) pass(o *outcome) {
 func (r *Run) upcoming(o *outcome) {
 	o.at = Attempt{
 		Number: r.next, Cause: r.cause(), Provider: r.target.name,
-		StartedAt: o.now, OperationStartedAt: r.op.StartedAt, Deadline: r.deadline,
+		StartedAt: o.now, RunStartedAt: r.op.StartedAt, Deadline: r.deadline,
 		Timeout: r.policy.AttemptTimeout, GapTimeout: r.policy.GapTimeout, run: r,
 	}
 }

@@ -56,7 +56,7 @@ func checkRecords(t *testing.T, all []seen, op retry.Op) {
 	t.Helper()
 	for i, s := range all {
 		a := retrylens.Attempt{Tenant: "t", LogicalID: "l", Provider: s.at.Provider, Attempt: s.at.Number, Cause: s.at.Cause,
-			OperationStartedAt: s.at.OperationStartedAt, StartedAt: s.at.StartedAt}
+			OperationStartedAt: s.at.RunStartedAt, StartedAt: s.at.StartedAt}
 		if op.Keyed {
 			a.IdempotencyKey = "k"
 		}

@@ -42,15 +42,15 @@ type Op struct {
 
 // Attempt is one try that the engine let go.
 type Attempt struct {
-	Number             int32 // the record's attempt
-	Cause              retrylens.Cause
-	Provider           string // where it goes
-	Probe              bool   // the one call that decides whether a breaker closes
-	StartedAt          time.Time
-	OperationStartedAt time.Time
-	Deadline           time.Time     // of the operation: no attempt starts at or after it
-	Timeout            time.Duration // to response headers; non-stream: to the whole answer. For the caller to enforce (clock.Watch)
-	GapTimeout         time.Duration // between content events of a stream. For the caller to enforce
+	Number       int32 // the record's attempt
+	Cause        retrylens.Cause
+	Provider     string // where it goes
+	Probe        bool   // the one call that decides whether a breaker closes
+	StartedAt    time.Time
+	RunStartedAt time.Time     // Op.StartedAt: the operation's start, unless this is a later run of it
+	Deadline     time.Time     // of the operation: no attempt starts at or after it
+	Timeout      time.Duration // to response headers; non-stream: to the whole answer. For the caller to enforce (clock.Watch)
+	GapTimeout   time.Duration // between content events of a stream. For the caller to enforce
 
 	run *Run
 }

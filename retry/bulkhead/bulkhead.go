@@ -130,17 +130,19 @@ func (b *Bulkhead) RateLimited(now time.Time) {
 		return
 	}
 	b.recover(now)
-	b.halved = now
+	b.halved, b.updated = now, now
 	b.limit = max(float64(b.o.Min), b.limit/2)
 }
 
-// recover adds what has come back since the last look.
+// recover adds what has come back since the last look; a full limit has nothing to
+// come back, and a clock that went back changes nothing.
 func (b *Bulkhead) recover(now time.Time) {
-	passed := now.Sub(b.updated)
-	if full := float64(b.o.Limit); b.limit < full && passed > 0 {
-		b.limit = min(full, b.limit+full*b.o.Recovery*passed.Minutes())
+	full := float64(b.o.Limit)
+	if b.limit >= full {
+		return
 	}
-	if passed > 0 {
+	if passed := now.Sub(b.updated); passed > 0 {
+		b.limit = min(full, b.limit+full*b.o.Recovery*passed.Minutes())
 		b.updated = now
 	}
 }
