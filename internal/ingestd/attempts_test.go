@@ -304,7 +304,7 @@ func TestOtherPaths(t *testing.T) {
 	down := errors.New("down")
 	s := start(t, func(o *ingestd.Options) { o.StoreReady = func(context.Context) error { return down } })
 	for path, want := range map[string]int{
-		"/healthz": 200, "/readyz": 200, "/readyz?require=store": 503, "/readyz?require=x": 400, "/v1/attempts": 405, "/x": 404,
+		"/healthz": 200, "/readyz": 503, "/readyz?require=spool": 200, "/readyz?require=x": 400, "/v1/attempts": 405, "/x": 404,
 	} {
 		resp, err := s.Client().Get(s.URL + path)
 		if err != nil {

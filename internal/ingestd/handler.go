@@ -143,13 +143,13 @@ func (h *Handler) getHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok"})
 }
 
-// getReady tells whether bodies are taken. A store that is away is told, but is
-// no reason to send elsewhere as long as the spool has room; with ?require=store
-// it is one.
+// getReady tells whether bodies are taken and reach the store. A store that is
+// away is no reason to send elsewhere as long as the spool has room: a load
+// balancer asks with ?require=spool.
 func (h *Handler) getReady(w http.ResponseWriter, r *http.Request) {
 	require := r.URL.Query().Get("require")
-	if require != "" && require != "store" {
-		newProblem("bad_parameter", "require must be store").write(w)
+	if require != "" && require != "spool" {
+		newProblem("bad_parameter", "require must be spool").write(w)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
@@ -163,7 +163,7 @@ func (h *Handler) getReady(w http.ResponseWriter, r *http.Request) {
 		"stopping": h.stopping.Load(),
 	}
 	status := http.StatusOK
-	if !spoolOK || h.stopping.Load() || require == "store" && storeErr != nil {
+	if !spoolOK || h.stopping.Load() || require == "" && storeErr != nil {
 		status = http.StatusServiceUnavailable
 	}
 	writeJSON(w, status, "application/json", answer)

@@ -84,7 +84,7 @@ func (n *node) wait() {
 // spoolBytes asks the node.
 func (n *node) spoolBytes() (int64, error) {
 	client := http.Client{Timeout: 2 * time.Second}
-	resp, err := client.Get("http://" + n.addr + "/readyz")
+	resp, err := client.Get("http://" + n.addr + "/readyz?require=spool")
 	if err != nil {
 		return 0, err
 	}
