@@ -77,7 +77,7 @@ func (r *Run) finish(f *flight, res *Result, o *outcome) {
 	if r.e.o.Observer != nil {
 		o.at = f.at
 	}
-	d := &o.d
+	d, at := &o.d, now.Sub(r.op.StartedAt)
 	d.RetryAfter = res.Verdict.Asked
 	switch {
 	case r.won && !f.handed:
@@ -86,13 +86,13 @@ func (r *Run) finish(f *flight, res *Result, o *outcome) {
 	case res.Delivered:
 		r.deliver(f, d)
 	case !f.handed && r.newest() != nil:
-		r.failed(f, res, now)
+		r.failed(f, res, at)
 		d.Outcome, d.Class = failure(res), res.class()
 		d.Reason = line(res.Verdict.Reason, "the other copy is still on its way")
 		return
 	default:
-		r.failed(f, res, now)
-		r.decide(f, res, now, d)
+		r.failed(f, res, at)
+		r.decide(f, res, at, d)
 	}
 	r.decided(o)
 }
@@ -169,24 +169,22 @@ func failure(res *Result) retrylens.Outcome {
 }
 
 // failed counts a failed attempt and what its provider asked for.
-func (r *Run) failed(f *flight, res *Result, now time.Time) {
+func (r *Run) failed(f *flight, res *Result, at time.Duration) {
 	if f.provider == r.target {
 		r.here++
 	}
 	if asked := res.Verdict.RetryAfter; asked.Set {
-		if at := now.Add(min(asked.Value, r.policy.Cap)); at.After(r.notBefore) {
-			r.notBefore = at
-		}
+		r.notBefore = max(r.notBefore, at+min(asked.Value, r.policy.Cap))
 	}
 }
 
 // decide asks the questions of docs/policy.md in their order; classify came before,
 // sleep, slot and breaker come after.
-func (r *Run) decide(f *flight, res *Result, now time.Time, d *Decision) {
+func (r *Run) decide(f *flight, res *Result, at time.Duration, d *Decision) {
 	d.Outcome, d.Class = failure(res), res.class()
 	why, stop := r.worth(f, res)
 	if stop == "" {
-		why, stop = r.fits(f, res, now, d)
+		why, stop = r.fits(f, res, at, d)
 	}
 	if stop == "" && !r.pay() {
 		why, stop = "retry budget empty", retrylens.StopBudgetExhausted
@@ -256,13 +254,13 @@ func (r *Run) repeated(res *Result) bool {
 
 // fits computes the delay and tells whether an attempt after it would start before
 // the deadline.
-func (r *Run) fits(f *flight, res *Result, now time.Time, d *Decision) (why string, stop retrylens.StopReason) {
+func (r *Run) fits(f *flight, res *Result, at time.Duration, d *Decision) (why string, stop retrylens.StopReason) {
 	asked := res.Verdict.RetryAfter
 	if asked.Set && asked.Value > r.policy.Cap && r.policy.RetryAfter == Obey {
 		return "asks for " + asked.Value.String() + ", more than the cap", retrylens.StopDeadline
 	}
-	d.Delay, why = r.delay(f, res, now)
-	if !now.Add(d.Delay).Before(r.deadline) {
+	d.Delay, why = r.delay(f, res, at)
+	if at+d.Delay >= r.limit {
 		return "the delay of " + d.Delay.Round(time.Millisecond).String() + " does not fit the deadline", retrylens.StopDeadline
 	}
 	return why, ""
@@ -270,13 +268,10 @@ func (r *Run) fits(f *flight, res *Result, now time.Time, d *Decision) (why stri
 
 // delay before the next attempt: what any provider of this operation asked for and
 // a spread on top, else by the class.
-func (r *Run) delay(f *flight, res *Result, now time.Time) (time.Duration, string) {
+func (r *Run) delay(f *flight, res *Result, at time.Duration) (time.Duration, string) {
 	b, class := r.policy.Backoff(), res.Verdict.Class
 	position := int(max(r.next-1, 0) % 100)
-	var wait time.Duration
-	if !r.notBefore.IsZero() {
-		wait = r.notBefore.Sub(now)
-	}
+	wait := r.notBefore - at
 	switch {
 	case res.Verdict.RetryAfter.Set || wait > 0:
 		return max(wait, 0) + b.Spread(position, wait, r.e.intn), "retry after the wait that was asked for"

@@ -155,6 +155,7 @@ func (e *Engine) Begin(op Op) *Run {
 	if d := op.Deadline; !d.IsZero() && d.Before(r.deadline) {
 		r.deadline = d
 	}
+	r.limit = r.deadline.Sub(r.op.StartedAt)
 	r.target = e.provider(op.Provider)
 	return r
 }

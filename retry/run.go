@@ -33,11 +33,12 @@ type Run struct {
 
 	mu       sync.Mutex
 	deadline time.Time
-	target   *provider // of the next attempt
-	next     int32     // its ordinal
-	tries    int       // attempts so far, refused ones and hedges included
-	sent     int       // of them sent
-	here     int       // failed attempts at the present provider
+	limit    time.Duration // the deadline, counted from the start of the run as are all times below
+	target   *provider     // of the next attempt
+	next     int32         // its ordinal
+	tries    int           // attempts so far, refused ones and hedges included
+	sent     int           // of them sent
+	here     int           // failed attempts at the present provider
 	over     bool
 	won      bool
 
@@ -52,7 +53,7 @@ type Run struct {
 	identity string   // fingerprint of the last failure
 
 	previous    time.Duration // last backoff
-	notBefore   time.Time     // what providers asked for
+	notBefore   time.Duration // what providers asked for
 	resent      bool          // an unkeyed operation had its one retry
 	immediate   bool          // a 502 had its immediate retry
 	askedNew    bool          // the refresh callback was called
@@ -268,7 +269,7 @@ func (r *Run) failover(now time.Time, d *Decision) bool {
 	r.token = r.sent > 0
 	r.turnTo(p)
 	r.resent = true
-	if wait := r.notBefore.Sub(now); wait > 0 {
+	if wait := r.notBefore - now.Sub(r.op.StartedAt); wait > 0 {
 		d.Delay = wait
 	}
 	return true
