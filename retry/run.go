@@ -139,6 +139,14 @@ func (r *Run) start(granted func(), o *outcome) {
 		o.d.Queued = true
 	case !o.now.Before(r.deadline):
 		r.refuse(o, retrylens.StopDeadline, "the deadline has passed before the attempt could start")
+	default:
+		r.enter(o, granted)
+	}
+}
+
+// enter asks for the bulkhead slot, then on.
+func (r *Run) enter(o *outcome, granted func()) {
+	switch {
 	case r.takeSlot(o.now, granted):
 		r.pass(o)
 	case r.slot == queued:

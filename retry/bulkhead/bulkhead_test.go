@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -132,15 +133,27 @@ func TestAcquireHonoursContext(t *testing.T) {
 	if err := b.Acquire(ctx, start); !errors.Is(err, gone) {
 		t.Errorf("%v", err)
 	}
-	ctx, cancel = context.WithCancelCause(t.Context())
-	done := make(chan error)
-	go func() { done <- b.Acquire(ctx, start) }()
-	for b.Snapshot(start).Waiting == 0 {
-	}
-	cancel(gone)
-	if err := <-done; !errors.Is(err, gone) {
-		t.Errorf("%v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		b := of(1)
+		b.TryAcquire(start)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.Acquire(ctx, start) }()
+		synctest.Wait()
+		if b.Snapshot(start).Waiting != 1 {
+			t.Error("nobody waits")
+		}
+		cancel(gone)
+		if err := <-done; !errors.Is(err, gone) || b.Snapshot(start).Waiting != 0 {
+			t.Errorf("%v", err)
+		}
+		go func() { done <- b.Acquire(t.Context(), start) }()
+		synctest.Wait()
+		b.Release(start)
+		if err := <-done; err != nil {
+			t.Errorf("%v", err)
+		}
+	})
 	if s := b.Snapshot(start); s.Waiting != 0 || s.InFlight != 1 {
 		t.Errorf("%+v", s)
 	}

@@ -31,8 +31,9 @@ const (
 
 // Options make a budget. Client and Provider are required.
 type Options struct {
-	// Client should not retry by itself (MaxRetries: -1): a script that is run twice
-	// fills or takes twice.
+	// Client must have ContextTimeoutEnabled, or Timeout would mean nothing to it, and
+	// should not retry by itself (MaxRetries: -1): a script that is run twice fills or
+	// takes twice.
 	Client   redis.Scripter
 	Provider string         // one bucket each
 	Prefix   string         // of the key; default "retrylens:retry_budget:"
@@ -93,6 +94,8 @@ func (o *Options) validate() error {
 	switch {
 	case o.Client == nil:
 		return errors.New("Options.Client is missing")
+	case !heedsContext(o.Client):
+		return errors.New("Options.Client must have ContextTimeoutEnabled, or Options.Timeout has no effect")
 	case o.Provider == "":
 		return errors.New("Options.Provider is missing")
 	case o.OnError != Local && o.OnError != Open && o.OnError != Closed:
@@ -109,6 +112,19 @@ func (o *Options) validate() error {
 		return fmt.Errorf("Options.Fallback.%w", err)
 	}
 	return nil
+}
+
+// heedsContext is false for a client that is known to ignore deadlines of contexts.
+func heedsContext(c redis.Scripter) bool {
+	switch c := c.(type) {
+	case *redis.Client:
+		return c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		return c.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		return c.Options().ContextTimeoutEnabled
+	}
+	return true
 }
 
 // Take as in [budget.Budget]: one round trip, at most Options.Timeout long.
