@@ -1,7 +1,6 @@
 # Retrylens. `make help` lists what there is.
 SHELL := /bin/bash
 GO    ?= go
-export CGO_ENABLED ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help build engine demo test check lint verify-golden bench chaos-ingest fuzz clean
@@ -21,8 +20,8 @@ demo: engine build ## simulate a day, import it, show the masked outage; EXIT=1 
 
 test: test-tools engine check ## install what is missing, then run every test (real engine included; root only if gcc is missing)
 	$(GO) test -count=1 -timeout 15m ./...
-	$(GO) test -count=1 -timeout 10m -race $(RACE_PACKAGES)
-	$(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable'
+	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race $(RACE_PACKAGES)
+	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable'
 
 # Packages whose code runs concurrently and whose tests need no engine.
 RACE_PACKAGES = . ./internal/ingest/... ./internal/ingestd/... ./internal/spool/... ./internal/wire/... ./internal/metrics/... ./retry/...

@@ -21,8 +21,12 @@ import (
 //go:embed migrations/*.sql.tmpl
 var migrations embed.FS
 
-// DefaultRetentionDays is how long attempts are kept unless configured.
-const DefaultRetentionDays = 400
+// Retention in days: what holds unless configured, and the most. A TTL is a
+// 32-bit time: 2106 is its end, and beyond it everything counts as expired.
+const (
+	DefaultRetentionDays = 400
+	MaxRetentionDays     = 10_000
+)
 
 // Options say how the migrations are rendered. Names must be plain identifiers.
 type Options struct {
@@ -71,8 +75,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("schema: Options.Database must be an identifier, got %q", o.Database)
 	case o.Cluster != "" && !identifier(o.Cluster):
 		return fmt.Errorf("schema: Options.Cluster must be an identifier, got %q", o.Cluster)
-	case o.RetentionDays < 1:
-		return fmt.Errorf("schema: Options.RetentionDays must be positive, got %d", o.RetentionDays)
+	case o.RetentionDays < 1 || o.RetentionDays > MaxRetentionDays:
+		return fmt.Errorf("schema: Options.RetentionDays must be within 1..%d, got %d", MaxRetentionDays, o.RetentionDays)
 	}
 	return nil
 }

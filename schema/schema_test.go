@@ -81,7 +81,9 @@ func TestNamesMustBeIdentifiers(t *testing.T) {
 			t.Errorf("cluster %q accepted", bad)
 		}
 	}
-	if _, err := schema.Render(schema.Options{Database: "d", RetentionDays: -1}); err == nil {
-		t.Error("negative retention accepted")
+	for _, days := range []int{-1, schema.MaxRetentionDays + 1, 36_500, 99_999_999_999} {
+		if _, err := schema.Render(schema.Options{Database: "d", RetentionDays: days}); err == nil {
+			t.Errorf("retention of %d days accepted", days)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/retrylens/retrylens/internal/app"
@@ -74,6 +76,11 @@ or the columns of the Azure LLM inference traces.`,
   ingest sim --trace conversations.csv --out -`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"hours", "per-minute"} {
+				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "0" {
+					return &app.UsageError{Err: fmt.Errorf("--%s must be above 0", name)}
+				}
+			}
 			sim, err := app.NewSimulate(o)
 			if err != nil {
 				return err

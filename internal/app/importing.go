@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 // maxShownRejects is how many bad lines are shown; all are counted and all go
 // to RejectsFile.
 const maxShownRejects = 20
+
+// ErrDamaged is returned by an import of a file that broke off or is corrupt.
+var ErrDamaged = errors.New("damaged")
 
 // ErrNothingAccepted is returned by an import that accepted no line and refused
 // some.
@@ -143,7 +147,12 @@ func (im *Import) summarize(sum ingest.Summary, complete bool) error {
 	if err := json.NewEncoder(im.o.Streams.Out).Encode(sum); err != nil {
 		return fmt.Errorf("write the summary: %w", err)
 	}
-	if complete && sum.Accepted == 0 && sum.Rejected > 0 {
+	switch {
+	case !complete:
+		return nil
+	case len(sum.Damaged) > 0:
+		return fmt.Errorf("%w: %s; what came before is stored, import it again when it is whole", ErrDamaged, render.Safe(strings.Join(sum.Damaged, ", ")))
+	case sum.Accepted == 0 && sum.Rejected > 0:
 		return fmt.Errorf("%w, %d were refused", ErrNothingAccepted, sum.Rejected)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/engine"
+	"github.com/retrylens/retrylens/schema"
 )
 
 // StoreOptions say which store, and how it is laid out.
@@ -39,8 +40,8 @@ func OpenStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.RetentionDays < 0 {
-		return nil, usagef("--retention must be positive, got %d", o.RetentionDays)
+	if o.RetentionDays < 0 || o.RetentionDays > schema.MaxRetentionDays {
+		return nil, usagef("--retention must be within 1..%d, got %d", schema.MaxRetentionDays, o.RetentionDays)
 	}
 	s := &Store{Address: address}
 	if err := s.open(ctx, o); err != nil {

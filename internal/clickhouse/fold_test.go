@@ -143,27 +143,52 @@ func near(got, want retrylens.Opt[int64]) bool {
 }
 
 // An operation of more records than SQL folds takes another road to the same
-// figures, on both sides of the limit.
+// figures, on both sides of the limit, whichever of its rows come first, and
+// whatever it is filtered by.
 func TestFoldOfLargeOperations(t *testing.T) {
-	f := folder{inSQL(newStore(t))}
-	for _, n := range []int32{clickhouse.MaxRecords - 1, clickhouse.MaxRecords, clickhouse.MaxRecords + 1, 500} {
+	store := inSQL(newStore(t))
+	for _, n := range []int32{clickhouse.MaxRecords, clickhouse.MaxRecords + 1, 500} {
 		attempts := longOperation(n)
-		for _, q := range []metrics.Query{
-			{AsOf: histories.Now},
-			{AsOf: histories.Now, GroupBy: []metrics.Dimension{metrics.DimTenant, metrics.DimExecutedModel}},
-			{AsOf: histories.Now, GroupBy: []metrics.Dimension{metrics.DimModel}, Bucket: time.Minute},
-		} {
-			want, err := metrics.Fold(attempts, q)
-			if err != nil {
+		for _, order := range [][]retrylens.Attempt{attempts, backwards(attempts)} {
+			if err := store.Empty(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			got, err := f.Fold(context.Background(), attempts, q)
-			if err != nil {
-				t.Fatal(err)
+			// Two parts, so that either half can be read first.
+			for _, half := range [][]retrylens.Attempt{order[:n/2], order[n/2:]} {
+				if err := store.Write(t.Context(), half); err != nil {
+					t.Fatal(err)
+				}
 			}
-			diffReports(t, q, got, want)
+			for _, q := range largeQueries {
+				want, err := metrics.Fold(attempts, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := store.Report(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				diffReports(t, q, got, want)
+			}
 		}
 	}
+}
+
+func backwards(attempts []retrylens.Attempt) []retrylens.Attempt {
+	out := slices.Clone(attempts)
+	slices.Reverse(out)
+	return out
+}
+
+// largeQueries include what only the operation's first record answers: its home
+// and its start.
+var largeQueries = []metrics.Query{
+	{AsOf: histories.Now, GroupBy: []metrics.Dimension{metrics.DimTenant, metrics.DimExecutedModel}},
+	{AsOf: histories.Now, GroupBy: []metrics.Dimension{metrics.DimModel}, Bucket: time.Minute},
+	{AsOf: histories.Now, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"home"}}},
+	{AsOf: histories.Now, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"m1"}}},
+	{AsOf: histories.Now, From: histories.Base, To: histories.Base.Add(time.Second)},
+	{AsOf: histories.Now, From: histories.Base.Add(time.Second)},
 }
 
 // longOperation fails and is replayed in turn, on two hops, and succeeds at last.
@@ -172,8 +197,11 @@ func longOperation(n int32) []retrylens.Attempt {
 	for i := range n {
 		a := retrylens.Attempt{
 			Tenant: "t", LogicalID: "long", Hop: retrylens.Hops[i%2], Attempt: i / 2, Provider: "p", Model: fmt.Sprint("m", i%3),
-			OperationStartedAt: histories.Base, StartedAt: histories.Base.Add(time.Duration(i) * time.Second),
+			OperationStartedAt: histories.Base.Add(time.Minute), StartedAt: histories.Base.Add(time.Duration(60+i) * time.Second),
 			Outcome: retrylens.OutcomeError, ErrorClass: retrylens.ClassTimeout, PromptTokens: retrylens.Some(int64(i)), DurationMS: retrylens.Some(int64(100)),
+		}
+		if i < 2 { // the first of each hop says where the operation belongs
+			a.Model, a.OperationStartedAt = "home", histories.Base
 		}
 		switch {
 		case i >= n-2:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/engine/enginetest"
+	"github.com/retrylens/retrylens/internal/metrics/histories"
 	"github.com/retrylens/retrylens/internal/wire"
 	"github.com/retrylens/retrylens/schema"
 )
@@ -158,5 +159,23 @@ func TestUnreachableStore(t *testing.T) {
 	}
 	if s := err.Error(); slices.Contains(splitWords(s), "secret") {
 		t.Errorf("the password is in the message: %s", s)
+	}
+}
+
+// A TTL is a 32-bit time: beyond its end every row would count as expired.
+func TestRowsSurviveTheLongestRetention(t *testing.T) {
+	c := config(t, enginetest.Shared(t), "retrylens_forever")
+	c.RetentionDays = schema.MaxRetentionDays
+	s := openStore(t, c)
+	attempts := histories.Generate(1, 50)
+	if err := s.Write(t.Context(), attempts); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Exec(t.Context(), "OPTIMIZE TABLE retrylens_forever.attempts FINAL"); err != nil {
+		t.Fatal(err)
+	}
+	ops, err := s.LocalOperations(t.Context())
+	if err != nil || len(ops) == 0 {
+		t.Errorf("%d operations left, %v", len(ops), err)
 	}
 }

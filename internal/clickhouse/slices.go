@@ -47,7 +47,8 @@ func (s *Store) slices(ctx context.Context, q metrics.Query) ([]window, error) {
 }
 
 // cut packs blocks, in order of time, into slices of at most rows rows or one
-// block, clipped to the query's window.
+// block, clipped to the query's window. Time without rows costs nothing, so gaps
+// are bridged.
 func cut(blocks []block, q metrics.Query, rows uint64) []window {
 	var out []window
 	var held uint64
@@ -57,7 +58,7 @@ func cut(blocks []block, q metrics.Query, rows uint64) []window {
 		last := len(out) - 1
 		switch {
 		case w.from >= w.to:
-		case last >= 0 && held+b.rows <= rows && out[last].to == w.from:
+		case last >= 0 && held+b.rows <= rows:
 			out[last].to = w.to
 			held += b.rows
 		default:

@@ -51,6 +51,9 @@ func (s *Store) writeDay(ctx context.Context, rows []*retrylens.Attempt) error {
 	}
 	ctx = s.with(ctx, clickhouse.Settings{"insert_deduplication_token": contentToken(versions)})
 	if err := s.insert(ctx, rows, versions); err != nil {
+		if _, _, answered := exception(err); !answered && Classify(err) == KindRetry && ctx.Err() == nil {
+			err = fmt.Errorf("%w any more: %w", ErrUnreachable, err)
+		}
 		return fmt.Errorf("clickhouse: insert %d attempts: %w", len(rows), err)
 	}
 	return nil

@@ -38,6 +38,10 @@ type Summary struct {
 	Accepted         int64            `json:"accepted"` // stored
 	Rejected         int64            `json:"rejected"`
 	RejectedByReason map[string]int64 `json:"rejected_by_reason"` // "field: kind of reason", without values
+
+	// Damaged are the sources that ended too early or could not be read to their
+	// end: what else was in them nobody knows.
+	Damaged []string `json:"-"`
 }
 
 // Importer runs imports.
@@ -87,9 +91,9 @@ func (im *Importer) Run(ctx context.Context, sources ...Source) (Summary, error)
 	g.Go(func() error { return p.collectAll(ctx) })
 	g.Go(func() error { return p.writeAll(ctx) })
 	err := g.Wait()
-	sum := Summary{Accepted: p.stored, Rejected: p.rejected, RejectedByReason: p.byReason}
+	sum := Summary{Accepted: p.stored, Rejected: p.rejected, RejectedByReason: p.byReason, Damaged: p.damaged}
 	if err != nil {
-		return sum, fmt.Errorf("ingest: %d records were stored, then: %w", sum.Accepted, err)
+		return sum, fmt.Errorf("ingest: at least %d records were stored, then (importing again is safe): %w", sum.Accepted, err)
 	}
 	return sum, nil
 }

@@ -298,7 +298,7 @@ func TestASourceThatCannotBeOpenedEndsTheImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	im, _ := ingest.New(ingest.Options{Sink: discard{}, Limits: limits})
-	if _, err := im.Run(t.Context(), sources...); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "ingest: 0 records were stored, then: open "+path) {
+	if _, err := im.Run(t.Context(), sources...); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "open "+path) {
 		t.Errorf("got %v", err)
 	}
 }

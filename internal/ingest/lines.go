@@ -57,7 +57,7 @@ func broken(err error) string {
 	var corrupt flate.CorruptInputError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "truncated: the file ends inside its compressed data"
+		return "truncated: the compressed data end too early, or something else follows them"
 	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, &corrupt):
 		return fmt.Sprintf("corrupt: %v", err)
 	}

@@ -47,6 +47,7 @@ type pipeline struct {
 	batches chan []retrylens.Attempt
 	spare   chan []retrylens.Attempt
 
+	damaged []string // of the reader: sources that broke
 	// Of the collector.
 	accepted, rejected int64
 	byReason           map[string]int64

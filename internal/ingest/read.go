@@ -49,6 +49,9 @@ func (p *pipeline) readSource(s Source, f *filler) error {
 // there may be more. Of a broken stream the last line is decoded only if it looks whole.
 func (f *filler) take(number int, line []byte, reason string, err error) bool {
 	broke := err != nil && !errors.Is(err, io.EOF)
+	if broke {
+		f.p.damaged = append(f.p.damaged, f.source)
+	}
 	if broke && reason == "" && len(line) > 0 && line[len(line)-1] != '}' {
 		f.add(number, line, broken(err))
 		return false

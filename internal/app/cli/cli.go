@@ -85,8 +85,11 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 // OneArg is for commands that take one, called name.
 func OneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 || args[0] == "" {
+		switch {
+		case len(args) != 1:
 			return usage(fmt.Errorf("takes one %s, got %d arguments", name, len(args)))
+		case args[0] == "":
+			return usage(fmt.Errorf("%s must not be empty", name))
 		}
 		return nil
 	}

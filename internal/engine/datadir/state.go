@@ -52,7 +52,7 @@ func (d Dir) readState() (State, error) {
 		return s, err
 	}
 	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("datadir: %s: %w", d.StateFile(), err)
+		return s, fmt.Errorf("datadir: %s is damaged (%w): end the engine of this directory by its process id and run the command again, it starts another one", d.StateFile(), err)
 	}
 	return s, nil
 }
