@@ -18,13 +18,13 @@ func main() {
 	stdout, stderr := keep(os.Stdout), keep(os.Stderr)
 	syscall.Umask(0o077)
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer cancel()
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 	// Whoever asks a second time gets it at once.
 	context.AfterFunc(ctx, cancel)
 
 	cmd := newCommand(stdout, stderr)
 	err := cmd.ExecuteContext(ctx)
+	cancel()
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 	}

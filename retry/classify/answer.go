@@ -121,7 +121,7 @@ func (a *analysis) errorMember(s *scanner, depth int) {
 		}
 	}
 	a.inBand = true
-	a.value(s, roleError, true, depth+1)
+	a.value(s, roleError, depth+1)
 }
 
 // textMember: content that is a list or an object counts as text when it holds any;

@@ -127,10 +127,10 @@ func (a *analysis) document(b []byte, failed bool) {
 			if a.topError {
 				a.topError, a.inBand = false, true
 				again := scanner{b: b, i: at, arena: &a.arena}
-				a.value(&again, roleError, true, 0)
+				a.value(&again, roleError, 0)
 			}
 		} else {
-			a.value(&s, roleError, true, 0)
+			a.value(&s, roleError, 0)
 		}
 		if s.i == at {
 			s.i++
@@ -138,9 +138,8 @@ func (a *analysis) document(b []byte, failed bool) {
 	}
 }
 
-// value reads one value of an error whose name means r. deep tells a value that
-// stands inside the error, not beside it.
-func (a *analysis) value(s *scanner, r role, deep bool, depth int) {
+// value reads one value of an error whose name means r.
+func (a *analysis) value(s *scanner, r role, depth int) {
 	switch s.peek() {
 	case kindObject:
 		s.i++
@@ -159,7 +158,7 @@ func (a *analysis) value(s *scanner, r role, deep bool, depth int) {
 		}
 		for s.next(']') {
 			at := s.i
-			a.value(s, r, deep, depth+1)
+			a.value(s, r, depth+1)
 			if s.i == at {
 				s.i++
 			}
@@ -167,7 +166,7 @@ func (a *analysis) value(s *scanner, r role, deep bool, depth int) {
 	case kindString:
 		a.stringValue(r, s.str(), depth)
 	case kindNumber:
-		a.numberValue(r, s.bare(), depth)
+		a.numberValue(r, s.bare())
 	case kindNone:
 	default:
 		s.bare()
@@ -185,7 +184,7 @@ func (a *analysis) object(s *scanner, parent role, depth int) {
 			a.spoke(Rule{retrylens.ClassInvalidRequest, Vague, false}, nil)
 			r = roleSkip
 		}
-		a.value(s, r, true, depth+1)
+		a.value(s, r, depth+1)
 		if s.i == at {
 			s.i++
 		}
@@ -253,7 +252,7 @@ func (a *analysis) text1(v []byte, depth int) {
 	a.message(v)
 }
 
-func (a *analysis) numberValue(r role, v []byte, depth int) {
+func (a *analysis) numberValue(r role, v []byte) {
 	switch r {
 	case roleCode, roleStatus, roleStateful, roleError:
 		a.codeText(v)

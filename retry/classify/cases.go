@@ -197,7 +197,7 @@ func eachCase(r io.Reader, do func(*Case) error) error {
 			continue
 		}
 		if readErr != nil {
-			if readErr != io.EOF {
+			if !errors.Is(readErr, io.EOF) {
 				bad = append(bad, &LineError{n, readErr})
 			}
 			return errors.Join(bad...)
@@ -218,9 +218,9 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 			line, long = nil, true
 		}
 		switch {
-		case err == bufio.ErrBufferFull:
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && (err == nil || err == io.EOF):
+		case long && (err == nil || errors.Is(err, io.EOF)):
 			return nil, errTooLong
 		}
 		return line, err

@@ -320,7 +320,7 @@ func (r *reader) nested() {
 		s.b, s.i, after = s.escaped(r.i, 0), 0, len(r.b)
 	}
 	r.a.nesting++
-	r.a.value(&s, roleError, true, 0)
+	r.a.value(&s, roleError, 0)
 	r.a.nesting--
 	if after < 0 {
 		after = max(s.i, r.i+1)

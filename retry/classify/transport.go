@@ -150,7 +150,7 @@ func typedHTTP2(f *Failure, err error) cause {
 		}
 		return cause{sentLost, "HTTP/2 stream reset"}
 	}
-	var away http2.GoAwayError // only golang.org/x/net; net/http's has no exported type
+	var away http2.GoAwayError //nolint:staticcheck // deprecated, and still what transports of golang.org/x/net return; only golang.org/x/net; net/http's has no exported type
 	if errors.As(err, &away) {
 		return goAway(f, away.LastStreamID)
 	}

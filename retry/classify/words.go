@@ -187,12 +187,11 @@ var wordLists = []struct {
 // textRule is one way to say one thing: every idea of all, one of any (if it is not
 // zero), one of also, none of none.
 type textRule struct {
-	class  textClass
-	all    concept
-	any    concept
-	also   concept
-	none   concept
-	reason string
+	class textClass
+	all   concept
+	any   concept
+	also  concept
+	none  concept
 }
 
 // textClass is a class that words can tell, as a bit, in the order in which they
