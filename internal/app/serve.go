@@ -33,6 +33,9 @@ const serveMemory = 224 << 20
 const (
 	tokensPoll  = 2 * time.Second
 	statusEvery = 30 * time.Second
+	// requestShare: the part of the grace that requests under way may take; the
+	// drain has what is left.
+	requestShare = 2
 )
 
 // ServeOptions say how the ingest service runs.
@@ -241,9 +244,8 @@ func (r *serving) finish(server *http.Server, background context.Context) error 
 	r.handler.Stopping()
 	grace, cancel := context.WithTimeout(background, r.o.Grace)
 	defer cancel()
-	if err := server.Shutdown(grace); err != nil {
+	if err := ingestd.Stop(server, r.o.Grace/requestShare); err != nil {
 		r.logger.Warn("requests under way are cut off", "err", err)
-		_ = server.Close() // their senders have no answer and send again
 	}
 	r.spool.Seal()
 	if err := r.drainer.Flush(grace); err != nil {

@@ -20,7 +20,6 @@ import (
 const (
 	maxShownRejects = 100
 	baseMemory      = 192 << 10 // of a request: buffers of the splitter, the first chunk of the batch
-	answerTime      = 30 * time.Second
 	foreignTenant   = "the token is not for this tenant"
 )
 
@@ -63,11 +62,8 @@ var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
 
 // postAttempts takes a body of records: POST /v1/attempts.
 func (h *Handler) postAttempts(w http.ResponseWriter, r *http.Request) {
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // that of the answer before
 	p := &post{h: h, memory: lease{b: h.budget}}
 	answer, problem := p.take(w, r)
-	_ = control.SetWriteDeadline(time.Now().Add(answerTime))
 	h.o.Metrics.reject(p.byKind)
 	if problem != nil {
 		h.o.Metrics.requests.WithLabelValues(problem.Code).Inc()

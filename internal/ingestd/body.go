@@ -65,7 +65,9 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		w.err = err
-		// The answer takes its own time.
+	}
+	if errors.Is(err, io.EOF) {
+		// Nothing more is read, but for noticing that the sender goes away.
 		_ = w.control.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -219,7 +221,7 @@ func bodyProblem(err error, w *wireReader) *problem {
 		return newProblem("too_large", "it has too many lines; nothing of it was kept")
 	case errors.Is(err, errBusy):
 		return newProblem("busy", "").after(retrySoon)
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(w.err, os.ErrDeadlineExceeded):
 		return newProblem("too_slow", "nothing of it was kept")
 	case w.broke():
 		return newProblem("unreadable", "the body ended too early; nothing of it was kept")

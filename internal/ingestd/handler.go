@@ -115,7 +115,7 @@ func (h *Handler) Stopping() { h.stopping.Store(true) }
 // Routes are all paths of the service.
 func (h *Handler) Routes() http.Handler {
 	r := chi.NewRouter()
-	r.Use(h.recoverPanic)
+	r.Use(bounded, h.recoverPanic)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { newProblem("not_found", "").write(w) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { newProblem("method_not_allowed", "").write(w) })
 	r.Post("/v1/attempts", h.postAttempts)

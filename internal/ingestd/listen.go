@@ -1,6 +1,7 @@
 package ingestd
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -18,9 +19,10 @@ import (
 // Bounds of connections. The body's own are Pace.
 const (
 	maxConnections    = 1024
+	easyConnections   = maxConnections - maxConnections/8 // beyond, none waits for a request for long
 	maxHeaderBytes    = 16 << 10
 	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
+	idleTimeout       = time.Minute
 	certificatePoll   = 5 * time.Second
 )
 
@@ -64,8 +66,21 @@ func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, Protocols: &protocols, MaxHeaderBytes: maxHeaderBytes,
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ConnState: newConnections(easyConnections).changed,
+		ErrorLog:  slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
+}
+
+// Stop ends a server: requests under way have so long, then they are cut off
+// and the reason is returned. Their senders have no answer and send again.
+func Stop(server *http.Server, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if err != nil {
+		_ = server.Close()
+	}
+	return err
 }
 
 // certificates follow their files.

@@ -66,6 +66,9 @@ const (
 	DefaultMaxBackoff    = 15 * time.Second
 )
 
+// secondLook is how long a segment waits whose every record was refused.
+const secondLook = 10 * time.Second
+
 // newestShare: of so many segments one is the newest, the others the oldest.
 const newestShare = 4
 
@@ -77,9 +80,13 @@ type Drainer struct {
 	claimed  map[uint64]bool
 	failures map[uint64]failure // of segments that failed
 	picks    int
-	pause    time.Time // the sink is down: nobody tries before
-	downs    int       // how often in a row
-	stored   int       // segments
+	pause    time.Time       // the sink is down: nobody tries before
+	downs    int             // how often in a row
+	stored   int             // segments
+	taken    int             // records that the sink took
+	buried   map[uint64]bool // segments that may have dead letters in the file
+	added    map[uint64]int  // dead letters that were not counted yet
+	suspects map[uint64]bool // segments whose every record was refused
 	wake     chan struct{}
 }
 
@@ -113,7 +120,14 @@ func New(o Options) (*Drainer, error) {
 	o.InsertTimeout = positive(o.InsertTimeout, DefaultInsertTimeout)
 	o.MinBackoff = positive(o.MinBackoff, DefaultMinBackoff)
 	o.MaxBackoff = positive(o.MaxBackoff, DefaultMaxBackoff)
-	return &Drainer{o: o, claimed: map[uint64]bool{}, failures: map[uint64]failure{}, wake: make(chan struct{}, 1)}, nil
+	d := &Drainer{
+		o: o, claimed: map[uint64]bool{}, failures: map[uint64]failure{}, buried: map[uint64]bool{},
+		added: map[uint64]int{}, suspects: map[uint64]bool{}, wake: make(chan struct{}, 1),
+	}
+	for _, g := range o.Spool.Sealed() { // an earlier process may have tried them
+		d.buried[g.ID] = true
+	}
+	return d, nil
 }
 
 func positive[T int | time.Duration](v, def T) T {
@@ -223,6 +237,9 @@ func (d *Drainer) release(g spool.Segment, err error, stopping bool) {
 	delete(d.claimed, g.ID)
 	if err == nil {
 		delete(d.failures, g.ID)
+		delete(d.buried, g.ID)
+		delete(d.added, g.ID)
+		delete(d.suspects, g.ID)
 		d.downs = 0
 		d.stored++
 		return
@@ -236,6 +253,9 @@ func (d *Drainer) release(g spool.Segment, err error, stopping bool) {
 	if mine := errors.As(err, &own); mine || again && f.stored < d.stored {
 		f.times++
 		f.until = time.Now().Add(d.backoff(f.times))
+	}
+	if errors.Is(err, errAllRefused) {
+		f.until = time.Now().Add(secondLook)
 	}
 	if own == nil {
 		d.downs++
@@ -288,15 +308,19 @@ type worker struct {
 // drain stores a segment and deletes it.
 func (w *worker) drain(ctx context.Context, g spool.Segment) error {
 	w.batch = w.batch[:0]
+	b := w.d.bisect(ctx, g)
 	err := w.reader.Read(g, func(a retrylens.Attempt) error {
 		w.batch = append(w.batch, a)
 		if len(w.batch) < w.d.o.BatchRows {
 			return nil
 		}
-		return w.flush(ctx)
+		return w.flush(b)
 	})
-	if err == nil && len(w.batch) > 0 {
-		err = w.flush(ctx)
+	if err == nil {
+		err = w.flush(b)
+	}
+	if err == nil {
+		err = b.bury()
 	}
 	if err != nil {
 		return err
@@ -307,13 +331,18 @@ func (w *worker) drain(ctx context.Context, g spool.Segment) error {
 	return nil
 }
 
+func (d *Drainer) bisect(ctx context.Context, g spool.Segment) *bisection {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &bisection{d: d, ctx: ctx, segment: g, before: d.taken}
+}
+
 // flush stores the batch: the same rows every time the segment is tried.
-func (w *worker) flush(ctx context.Context) error {
-	b := bisection{d: w.d, ctx: ctx}
-	err := b.store(w.batch)
-	if err == nil {
-		err = b.bury()
+func (w *worker) flush(b *bisection) error {
+	if len(w.batch) == 0 {
+		return nil
 	}
+	err := b.store(w.batch)
 	clear(w.batch)
 	w.batch = w.batch[:0]
 	return err
@@ -326,5 +355,10 @@ func (d *Drainer) insert(ctx context.Context, rows []retrylens.Attempt) error {
 	began := time.Now()
 	err := d.o.Sink.Write(ctx, rows)
 	d.o.Observer.Inserted(len(rows), time.Since(began), err)
+	if err == nil {
+		d.mu.Lock()
+		d.taken += len(rows)
+		d.mu.Unlock()
+	}
 	return err
 }

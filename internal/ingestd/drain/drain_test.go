@@ -106,6 +106,9 @@ type rig struct {
 	seen  *observer
 	dead  *drain.DeadLetters
 	d     *drain.Drainer
+	o     drain.Options
+	dir   string
+	stop  func() // ends the drainer
 	next  int
 	at    map[string]time.Time // when a record was appended
 }
@@ -120,7 +123,7 @@ func inBubble(t *testing.T, change func(*drain.Options), test func(*rig)) {
 		}
 		r := &rig{
 			t: t, spool: s, store: &store{rows: map[string]time.Time{}}, seen: &observer{retried: map[string]int{}},
-			dead: drain.NewDeadLetters(dir), at: map[string]time.Time{},
+			dead: drain.NewDeadLetters(dir), dir: dir, at: map[string]time.Time{},
 		}
 		o := drain.Options{Spool: s, Sink: r.store, Classify: classify, DeadLetters: r.dead, Observer: r.seen}
 		if change != nil {
@@ -132,9 +135,9 @@ func inBubble(t *testing.T, change func(*drain.Options), test func(*rig)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); r.d.Run(ctx) }()
+		r.o, r.stop = o, func() { cancel(); <-done }
 		test(r)
-		cancel()
-		<-done
+		r.stop()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -315,22 +318,6 @@ func TestBadRecordsBecomeDeadLetters(t *testing.T) {
 				t.Errorf("reason %d: %s", i, lines.Text())
 			}
 		}
-	})
-}
-
-// A store that refuses every record is a broken store: nothing is given up.
-func TestNothingIsGivenUpWhenAllIsRefused(t *testing.T) {
-	inBubble(t, nil, func(r *rig) {
-		r.store.failWith(func([]retrylens.Attempt) error { return errBad })
-		r.segment(200)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if r.seen.died != 0 || len(r.spool.Sealed()) != 1 || r.seen.retried["fatal"] == 0 {
-			t.Errorf("%+v", r.seen)
-		}
-		r.store.failWith(nil)
-		r.flush(time.Minute)
-		r.requireStored(200)
 	})
 }
 
