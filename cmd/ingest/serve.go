@@ -32,7 +32,7 @@ line, and is read again when it changes and on SIGHUP:
   {"sha256":"…","tenants":["acme","globex"]}
   {"sha256":"…","tenants":["*"]}
 
-Other paths: /healthz, /readyz (?require=store), /metrics. SIGINT or SIGTERM stops
+Other paths: /healthz, /readyz (?require=spool), /metrics. SIGINT or SIGTERM stops
 in order: requests are finished and the spool is drained as far as --grace allows;
 a second one stops at once. Nothing is lost either way.`,
 		Example: `  ingest serve --spool ./spool --tokens tokens.ndjson

@@ -133,7 +133,7 @@ func (p *post) admit(r *http.Request) (document bool, _ *problem) {
 		return false, newProblem("spool_full", "").after(retryLater)
 	}
 	if p.who.Default != "" {
-		if wait := p.h.limiter.take(time.Now(), map[string]*usage{p.who.Default: {records: 1, bytes: 1}}); wait > 0 {
+		if wait := p.h.limiter.wait(time.Now(), p.who.Default); wait > 0 {
 			return false, newProblem("rate_limited", "").after(wait)
 		}
 	}

@@ -35,15 +35,46 @@ func TestTenantLimits(t *testing.T) {
 	}
 }
 
-func TestTenantsThatAreSilentAreForgotten(t *testing.T) {
+// However many tenants there are, in one body or over time, what is remembered is
+// bounded and nobody is charged for others.
+func TestManyTenants(t *testing.T) {
 	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
-	l := newTenantLimiter(TenantLimits{RecordsPerSecond: 10}, 10, 10)
-	for i := range manyTenants {
-		l.take(now, map[string]*usage{fmt.Sprint(i): {1, 1}})
+	l := newTenantLimiter(TenantLimits{RecordsPerSecond: 0.001}, 10, 10)
+	for round := range 5 {
+		body := map[string]*usage{}
+		for i := range manyTenants + 2000 {
+			body[fmt.Sprint(round, "-", i)] = &usage{1, 1}
+		}
+		if wait := l.take(now, body); wait != 0 {
+			t.Fatalf("round %d: wait %v", round, wait)
+		}
+		if n := len(l.young) + len(l.old); n > 2*manyTenants {
+			t.Fatalf("%d are remembered", n)
+		}
 	}
-	now = now.Add(time.Minute)
-	l.take(now, map[string]*usage{"another": {1, 1}})
-	if n := len(l.tenants); n != 1 {
-		t.Errorf("%d are remembered", n)
+}
+
+// Who sends again and again is not forgotten for the sake of others.
+func TestABusyTenantIsRemembered(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	l := newTenantLimiter(TenantLimits{RecordsPerSecond: 0.001}, 100, 100)
+	l.take(now, map[string]*usage{"busy": {99, 1}})
+	for i := range 3 * manyTenants {
+		l.take(now, map[string]*usage{fmt.Sprint(i): {1, 1}})
+		if i%1000 == 0 && l.wait(now, "busy") != 0 {
+			t.Fatal("charged by asking")
+		}
+	}
+	if l.take(now, map[string]*usage{"busy": {2, 1}}) == 0 {
+		t.Error("forgotten")
+	}
+}
+
+// One body as large as a body may be always passes a full bucket.
+func TestAWholeBurstPasses(t *testing.T) {
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	l := newTenantLimiter(TenantLimits{RecordsPerSecond: 5}, 50_000, 1000)
+	if l.wait(now, "acme") != 0 || l.take(now, map[string]*usage{"acme": {50_000, 1000}}) != 0 {
+		t.Error("refused")
 	}
 }

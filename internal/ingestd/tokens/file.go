@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -45,6 +46,9 @@ func (f *File) Reload() error {
 	}
 	f.seen.Store(&stamp{info.ModTime(), info.Size()})
 	set, err := Parse(file)
+	if errors.Is(err, ErrNone) && f.set.Load() != nil {
+		f.set.Store(&Set{}) // emptied on purpose: nobody is let in any more
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}

@@ -52,6 +52,9 @@ type line struct {
 	Note    string   `json:"note"` // for people
 }
 
+// ErrNone is returned for a file without any token.
+var ErrNone = errors.New("tokens: the file has no token")
+
 // Parse reads a file of tokens, one JSON object a line:
 //
 //	{"sha256":"9f86d0…","tenant":"acme","note":"checkout"}
@@ -83,7 +86,7 @@ func Parse(r io.Reader) (*Set, error) {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
 	if len(s.entries) == 0 {
-		return nil, errors.New("tokens: the file has no token")
+		return nil, ErrNone
 	}
 	return s, nil
 }
@@ -101,6 +104,9 @@ func parseLine(text []byte) (entry, error) {
 		return entry{}, errors.New("sha256 must be 64 hexadecimal digits: the SHA-256 of the token (printf %s TOKEN | sha256sum)")
 	}
 	copy(e.hash[:], hash)
+	if e.hash == sha256.Sum256(nil) {
+		return entry{}, errors.New("sha256 is that of an empty token: was a variable not set?")
+	}
 	if l.Tenant != "" {
 		l.Tenants = append(l.Tenants, l.Tenant)
 	}

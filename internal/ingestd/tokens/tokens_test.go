@@ -51,12 +51,13 @@ func TestWhoATokenStandsFor(t *testing.T) {
 
 func TestBadFilesAreNamedAndNotQuoted(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                      "no token",
-		`secret`:                                "line 1: want",
-		`{"sha256":"secret","tenant":"a"}`:      "line 1: sha256 must be",
-		"\n" + `{"sha256":"` + hash("x") + `"}`: "line 2: tenant or tenants",
-		`{"sha256":"` + hash("x") + `","tenants":[""]}`:                                                      "line 1: tenant or tenants",
-		`{"sha256":"` + hash("x") + `","token":"secret","tenant":"a"}`:                                       "line 1: want",
+		"": "no token",
+		`{"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","tenant":"acme"}`: "empty token",
+		`secret`:                                                       "line 1: want",
+		`{"sha256":"secret","tenant":"a"}`:                             "line 1: sha256 must be",
+		"\n" + `{"sha256":"` + hash("x") + `"}`:                        "line 2: tenant or tenants",
+		`{"sha256":"` + hash("x") + `","tenants":[""]}`:                "line 1: tenant or tenants",
+		`{"sha256":"` + hash("x") + `","token":"secret","tenant":"a"}`: "line 1: want",
 		`{"sha256":"` + hash("x") + `","tenant":"a"}` + "\n" + `{"sha256":"` + hash("x") + `","tenant":"b"}`: "line 2: the same token",
 	} {
 		_, err := tokens.Parse(strings.NewReader(text))
@@ -103,6 +104,10 @@ func TestAFileIsFollowed(t *testing.T) {
 		again <- os.Interrupt
 		synctest.Wait()
 		knows("new2", true)
+		write("# revoked\n")
+		again <- os.Interrupt
+		synctest.Wait()
+		knows("new2", false)
 		cancel()
 	})
 }
