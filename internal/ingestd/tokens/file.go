@@ -17,6 +17,7 @@ type File struct {
 	logger *slog.Logger
 	set    atomic.Pointer[Set]
 	seen   atomic.Pointer[stamp]
+	bad    atomic.Pointer[error] // of the last time that it was read
 }
 
 type stamp struct {
@@ -33,8 +34,28 @@ func Open(path string, logger *slog.Logger) (*File, error) {
 // Find is Set.Find of the newest good contents.
 func (f *File) Find(token string) (Principal, bool) { return f.set.Load().Find(token) }
 
-// Reload reads the file again. When it is bad the tokens stay as they were.
+// Err tells why the tokens are not those of the file as it is now, nil = they are.
+func (f *File) Err() error {
+	if bad := f.bad.Load(); bad != nil {
+		return *bad
+	}
+	return nil
+}
+
+// Reload reads the file again. One without any token revokes all; when it is
+// missing or broken the tokens stay as they were, and Err tells it. A file is
+// therefore replaced by renaming, not written in place.
 func (f *File) Reload() error {
+	err := f.read()
+	if errors.Is(err, ErrNone) && f.set.Load() != nil {
+		f.set.Store(&Set{})
+		err = nil
+	}
+	f.bad.Store(&err)
+	return err
+}
+
+func (f *File) read() error {
 	file, err := os.Open(f.path)
 	if err != nil {
 		return fmt.Errorf("tokens: %w", err)
@@ -46,9 +67,6 @@ func (f *File) Reload() error {
 	}
 	f.seen.Store(&stamp{info.ModTime(), info.Size()})
 	set, err := Parse(file)
-	if errors.Is(err, ErrNone) && f.set.Load() != nil {
-		f.set.Store(&Set{}) // emptied on purpose: nobody is let in any more
-	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -66,10 +84,10 @@ func (f *File) Watch(ctx context.Context, every time.Duration, again <-chan os.S
 		case <-ctx.Done():
 			return
 		case <-again:
-			f.follow()
+			f.follow(true)
 		case <-tick.C:
 			if f.changed() {
-				f.follow()
+				f.follow(false)
 			}
 		}
 	}
@@ -78,13 +96,23 @@ func (f *File) Watch(ctx context.Context, every time.Duration, again <-chan os.S
 func (f *File) changed() bool {
 	info, err := os.Stat(f.path)
 	seen := f.seen.Load()
-	return err == nil && (!info.ModTime().Equal(seen.modified) || info.Size() != seen.size)
+	if err != nil {
+		return true
+	}
+	return f.Err() != nil || !info.ModTime().Equal(seen.modified) || info.Size() != seen.size
 }
 
-func (f *File) follow() {
-	if err := f.Reload(); err != nil {
-		f.logger.Error("the tokens stay as they were", "err", err)
-		return
+// follow reads the file, and logs an error that lasts once, or when asked.
+func (f *File) follow(asked bool) {
+	before := f.Err()
+	err := f.Reload()
+	switch n := f.set.Load().Len(); {
+	case err != nil && (asked || before == nil || before.Error() != err.Error()):
+		f.logger.Error("the tokens stay as they were", "tokens", n, "err", err)
+	case err != nil:
+	case n == 0:
+		f.logger.Warn("the file of tokens is empty: nobody is let in", "path", f.path)
+	default:
+		f.logger.Info("read the tokens again", "tokens", n)
 	}
-	f.logger.Info("read the tokens again", "tokens", f.set.Load().Len())
 }

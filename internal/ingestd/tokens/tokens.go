@@ -118,8 +118,11 @@ func parseLine(text []byte) (entry, error) {
 }
 
 // Find returns whose token it is. How long it takes depends on the number of
-// tokens only.
+// tokens only. An empty token is nobody's.
 func (s *Set) Find(token string) (Principal, bool) {
+	if token == "" {
+		return Principal{}, false
+	}
 	hash := sha256.Sum256([]byte(token))
 	found := -1
 	for i := range s.entries {

@@ -1,6 +1,7 @@
 package tokens_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,4 +112,90 @@ func TestAFileIsFollowed(t *testing.T) {
 		knows("new2", false)
 		cancel()
 	})
+}
+
+// lines is a log of which what came is taken.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
+// Whatever becomes of the file: emptied it revokes; missing or broken it changes
+// nothing, is told as long as it lasts and logged once, or when asked.
+func TestWhatBecomesOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	good := []byte(`{"sha256":"` + hash("good") + `","tenant":"acme"}`)
+	write := func(text []byte) func() error {
+		return func() error { return os.WriteFile(path, text, 0o600) }
+	}
+	remove := func() error { return os.Remove(path) }
+	if err := write(good)(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		f, err := tokens.Open(path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		again := make(chan os.Signal)
+		go f.Watch(ctx, time.Second, again)
+		for _, step := range []struct {
+			name     string
+			change   func() error
+			in, fine bool
+			logged   string
+		}{
+			{"removed", remove, true, false, "level=ERROR"},
+			{"back", write(good), true, true, "level=INFO"},
+			{"broken", write([]byte("x")), true, false, "level=ERROR"},
+			{"broken, then removed", remove, true, false, "level=ERROR"},
+			{"emptied", write(nil), false, true, "level=WARN"},
+			{"emptied, then removed", remove, false, false, "level=ERROR"},
+			{"only comments", write([]byte("# none\n\n")), false, true, "level=WARN"},
+			{"good", write(good), true, true, "level=INFO"},
+		} {
+			log.take()
+			if err := step.change(); err != nil {
+				t.Fatal(err)
+			}
+			for range 5 {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			_, in := f.Find("good")
+			if _, nobody := f.Find(""); in != step.in || (f.Err() == nil) != step.fine || nobody {
+				t.Errorf("%s: in %v, nobody %v, err %v", step.name, in, nobody, f.Err())
+			}
+			if text := log.take(); strings.Count(text, "\n") != 1 || !strings.Contains(text, step.logged) {
+				t.Errorf("%s: logged %q", step.name, text)
+			}
+			again <- os.Interrupt
+			synctest.Wait()
+			if n := strings.Count(log.take(), "\n"); n != 1 {
+				t.Errorf("%s: asked, it logged %d lines", step.name, n)
+			}
+		}
+	})
+	if err := write(nil)(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Open(path, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a service starts that lets nobody in")
+	}
 }
