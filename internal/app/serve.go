@@ -181,7 +181,7 @@ func (r *serving) prepare() error {
 	r.handler, err = ingestd.New(ingestd.Options{
 		Spool: r.spool, Metrics: r.metrics, Authenticate: r.authenticate, Logger: r.logger, Tenant: r.o.Limits,
 		Limits:     func() retrylens.Limits { return retrylens.Limits{Now: time.Now(), Retention: r.store.retention()} },
-		StoreReady: r.store.ready,
+		StoreReady: r.store.ready, TokensReady: r.tokensReady,
 	})
 	if err != nil {
 		return err
@@ -213,6 +213,13 @@ func (r *serving) authenticate(token string) (tokens.Principal, bool) {
 		return tokens.Principal{Tenants: []string{tokens.AnyTenant}, Default: r.o.Tenant}, true
 	}
 	return r.tokens.Find(token)
+}
+
+func (r *serving) tokensReady() error {
+	if r.tokens == nil {
+		return nil
+	}
+	return r.tokens.Err()
 }
 
 func (r *serving) run(ctx context.Context) error {

@@ -30,6 +30,7 @@ type Options struct {
 	Authenticate func(token string) (tokens.Principal, bool) // "" = no token was sent
 	Limits       func() retrylens.Limits                     // the clock of validation
 	StoreReady   func(context.Context) error                 // for /readyz
+	TokensReady  func() error                                // for /readyz; nil = always
 	Logger       *slog.Logger                                // nil = none
 
 	Tenant        TenantLimits
@@ -87,6 +88,9 @@ func New(o Options) (*Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.TokensReady == nil {
+		o.TokensReady = func() error { return nil }
+	}
 	o.MaxLines = positive(o.MaxLines, DefaultMaxLines)
 	o.MaxBodyBytes = positive(o.MaxBodyBytes, DefaultMaxBodyBytes)
 	o.MaxRequests = positive(o.MaxRequests, DefaultMaxRequests)
@@ -99,6 +103,7 @@ func New(o Options) (*Handler, error) {
 		budget: &budget{limit: o.InFlightBytes}, slots: make(chan struct{}, o.MaxRequests), decompressor: newDecompressor(),
 	}
 	o.Metrics.gauge("inflight_bytes", "Memory held by bodies under way.", func() float64 { return float64(h.budget.used.Load()) })
+	o.Metrics.gauge("tokens_stale", "1 while the file of tokens is missing or broken and its last good contents are used.", func() float64 { return flag(h.o.TokensReady() != nil) })
 	return h, nil
 }
 
@@ -143,8 +148,9 @@ func (h *Handler) getHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok"})
 }
 
-// getReady tells whether bodies are taken and reach the store. A store that is
-// away is no reason to send elsewhere as long as the spool has room: a load
+// getReady tells whether all is well: bodies are taken and reach the store, and
+// the tokens are those of their file. A store that is away, or tokens that are
+// stale, are no reason to send elsewhere as long as the spool has room: a load
 // balancer asks with ?require=spool.
 func (h *Handler) getReady(w http.ResponseWriter, r *http.Request) {
 	require := r.URL.Query().Get("require")
@@ -156,14 +162,17 @@ func (h *Handler) getReady(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	st := h.o.Spool.Stats()
 	spoolOK := !h.o.Spool.Full() && !st.DiskFull
-	storeErr := h.o.StoreReady(ctx)
+	refuses := h.o.Metrics.StoreRefuses()
+	storeOK := h.o.StoreReady(ctx) == nil && !refuses
+	tokensOK := h.o.TokensReady() == nil
 	answer := map[string]any{
 		"spool":    map[string]any{"ok": spoolOK, "bytes": st.Bytes, "limit_bytes": st.LimitBytes, "oldest_age_ms": SpoolAge(st).Milliseconds()},
-		"store":    map[string]any{"ok": storeErr == nil},
+		"store":    map[string]any{"ok": storeOK, "refuses": refuses},
+		"tokens":   map[string]any{"ok": tokensOK},
 		"stopping": h.stopping.Load(),
 	}
 	status := http.StatusOK
-	if !spoolOK || h.stopping.Load() || require == "" && storeErr != nil {
+	if !spoolOK || h.stopping.Load() || require == "" && (!storeOK || !tokensOK) {
 		status = http.StatusServiceUnavailable
 	}
 	writeJSON(w, status, "application/json", answer)

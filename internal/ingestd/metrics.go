@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/retrylens/retrylens/internal/ingestd/drain"
 	"github.com/retrylens/retrylens/internal/spool"
 )
 
@@ -27,6 +28,7 @@ type Metrics struct {
 	deadLetters prometheus.Counter
 
 	rejectedLines, dead atomic.Uint64 // the counters, to be read
+	refuses             atomic.Bool   // the last outcome of an insert
 }
 
 // NewMetrics returns the figures of a service with that spool.
@@ -50,6 +52,7 @@ func NewMetrics(stats func() spool.Stats) *Metrics {
 	m.gauge("spool_limit_bytes", "What spool_bytes may become.", func() float64 { return float64(stats().LimitBytes) })
 	m.gauge("spool_segments", "Segments in the spool.", func() float64 { return float64(stats().Segments) })
 	m.gauge("spool_oldest_age_seconds", "Age of the oldest record in the spool, 0 when it is empty.", func() float64 { return SpoolAge(stats()).Seconds() })
+	m.gauge("store_refuses", "1 after an insert that fails until somebody does something, until the store takes one.", func() float64 { return flag(m.StoreRefuses()) })
 	m.counterFunc("quarantined_total", "Runs of spool bytes that were no record and were set aside.", func() float64 { return float64(stats().Quarantined) })
 	m.counterFunc("spool_syncs_total", "Fsyncs of the spool.", func() float64 { return float64(stats().Syncs) })
 	return m
@@ -77,6 +80,13 @@ func (m *Metrics) counterFunc(name, help string, f func() float64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(options(name, help), f))
 }
 
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // handler serves the registry.
 func (m *Metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -100,15 +110,26 @@ func (m *Metrics) DeadLetters() uint64 { return m.dead.Load() }
 func (m *Metrics) Inserted(rows int, took time.Duration, err error) {
 	m.inserts.Observe(took.Seconds())
 	if err == nil {
+		m.refuses.Store(false)
 		m.inserted.Add(float64(rows))
 	}
 }
 
 // Retried observes an error after which an insert is tried again.
-func (m *Metrics) Retried(kind string) { m.retries.WithLabelValues(kind).Inc() }
+func (m *Metrics) Retried(kind string) {
+	m.retries.WithLabelValues(kind).Inc()
+	if kind == string(drain.Fatal) {
+		m.refuses.Store(true)
+	}
+}
+
+// StoreRefuses tells whether the last insert failed for a reason that does not
+// pass by itself, though the store may answer: a missing table, a right withdrawn.
+func (m *Metrics) StoreRefuses() bool { return m.refuses.Load() }
 
 // Died observes dead letters.
 func (m *Metrics) Died(n int) {
+	m.refuses.Store(false) // the store told it of these alone
 	m.deadLetters.Add(float64(n))
 	m.dead.Add(uint64(math.Max(0, float64(n))))
 }

@@ -1,0 +1,64 @@
+package ingestd_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrylens/retrylens/internal/ingestd"
+	"github.com/retrylens/retrylens/internal/ingestd/drain"
+)
+
+// Ready is what the last insert and the last reading of the tokens say, however
+// well the store can be reached. A load balancer is told of the spool only.
+func TestReadinessFollowsTheLastOutcome(t *testing.T) {
+	var m *ingestd.Metrics
+	var stale error
+	s := start(t, func(o *ingestd.Options) { m, o.TokensReady = o.Metrics, func() error { return stale } })
+	failed := errors.New("failed")
+	for _, step := range []struct {
+		name          string
+		happens       func()
+		store, tokens bool
+	}{
+		{"at the start", func() {}, true, true},
+		{"an error that passes", func() { m.Inserted(1, time.Second, failed); m.Retried(string(drain.Retry)) }, true, true},
+		{"a fatal error", func() { m.Inserted(1, time.Second, failed); m.Retried(string(drain.Fatal)) }, false, true},
+		{"it lasts", func() { m.Inserted(1, time.Second, failed) }, false, true},
+		{"stored", func() { m.Inserted(1, time.Second, nil) }, true, true},
+		{"stale tokens", func() { stale = failed }, true, false},
+		{"both", func() { m.Retried(string(drain.Fatal)) }, false, false},
+		{"dead letters, good tokens", func() { m.Died(1); stale = nil }, true, true},
+	} {
+		step.happens()
+		for query, want := range map[string]bool{"": step.store && step.tokens, "?require=spool": true} {
+			var got struct {
+				Store  struct{ OK, Refuses bool }
+				Tokens struct{ OK bool }
+			}
+			resp, err := s.Client().Get(s.URL + "/readyz" + query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = json.NewDecoder(resp.Body).Decode(&got)
+			resp.Body.Close()
+			if err != nil || (resp.StatusCode == http.StatusOK) != want || got.Store.OK != step.store || got.Store.Refuses == step.store || got.Tokens.OK != step.tokens {
+				t.Errorf("%s%s: %d %+v %v", step.name, query, resp.StatusCode, got, err)
+			}
+		}
+		text := s.metrics(t)
+		for name, bad := range map[string]bool{"store_refuses": !step.store, "tokens_stale": !step.tokens} {
+			value := 0
+			if bad {
+				value = 1
+			}
+			if want := fmt.Sprintf("retrylens_ingest_%s %d\n", name, value); !strings.Contains(text, want) {
+				t.Errorf("%s: no %s", step.name, want)
+			}
+		}
+	}
+}
