@@ -166,7 +166,7 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	if r.listener, err = ingestd.Listen(s.o.Listen, s.o.TLS); err != nil {
+	if r.listener, err = ingestd.Listen(s.o.Listen, s.o.TLS, s.logger); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	return r.run(ctx)

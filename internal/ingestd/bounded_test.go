@@ -20,7 +20,7 @@ const patience = 8 * time.Second
 // serve puts a handler behind a server as the service has it.
 func serve(t *testing.T, h http.Handler) (*http.Server, string) {
 	t.Helper()
-	l, err := ingestd.Listen("127.0.0.1:0", ingestd.TLSFiles{})
+	l, err := ingestd.Listen("127.0.0.1:0", ingestd.TLSFiles{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,29 @@
 package ingestd
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
 // A certificate that changes is served soon; a broken one is not.
 func TestCertificatesAreFollowed(t *testing.T) {
+	var log bytes.Buffer
+	logs := func(want string) {
+		t.Helper()
+		if text := log.String(); strings.Count(text, "\n") != min(1, len(want)) || !strings.Contains(text, want) {
+			t.Errorf("logged %q, want %q", text, want)
+		}
+		log.Reset()
+	}
 	dir := t.TempDir()
 	now := time.Now()
 	loads := 0
-	c := &certificates{files: TLSFiles{Cert: filepath.Join(dir, "c"), Key: filepath.Join(dir, "k")}}
+	c := &certificates{files: TLSFiles{Cert: filepath.Join(dir, "c"), Key: filepath.Join(dir, "k")}, logger: slog.New(slog.NewTextHandler(&log, nil))}
 	write := func(pair testPair) {
 		for path, text := range map[string][]byte{c.files.Cert: pair.cert, c.files.Key: pair.key} {
 			loads++
@@ -44,8 +55,27 @@ func TestCertificatesAreFollowed(t *testing.T) {
 	if second == first {
 		t.Error("the new one is not served")
 	}
+	logs("read the certificates again")
 	write(testPair{[]byte("broken"), []byte("broken")})
 	if serial(now.Add(3*time.Hour)) != second {
 		t.Error("a broken one replaced a good one")
 	}
+	logs("stay as they were")
+	for hour := range 5 {
+		serial(now.Add(time.Duration(4+hour) * time.Hour))
+	}
+	logs("") // it was told
+	write(testPair{[]byte("broken too"), []byte("broken")})
+	serial(now.Add(10 * time.Hour))
+	logs("stay as they were")
+	if err := os.Remove(c.files.Cert); err != nil {
+		t.Fatal(err)
+	}
+	serial(now.Add(11 * time.Hour))
+	logs("no such file")
+	write(newTestPair(t))
+	if serial(now.Add(12*time.Hour)) == second {
+		t.Error("the third one is not served")
+	}
+	logs("read the certificates again")
 }

@@ -32,11 +32,12 @@ type TLSFiles struct {
 	ClientCA  string // "" = no client certificates; else every client needs one of these
 }
 
-// Listen opens the port; with certificates it speaks TLS 1.2 or later.
-func Listen(addr string, files TLSFiles) (net.Listener, error) {
+// Listen opens the port; with certificates it speaks TLS 1.2 or later. Files that
+// are bad later are logged, and the last good ones served.
+func Listen(addr string, files TLSFiles, logger *slog.Logger) (net.Listener, error) {
 	var config *tls.Config
 	if files != (TLSFiles{}) {
-		c := &certificates{files: files}
+		c := &certificates{files: files, logger: logger}
 		if _, err := c.current(time.Now()); err != nil {
 			return nil, err
 		}
@@ -85,12 +86,20 @@ func Stop(server *http.Server, within time.Duration) error {
 
 // certificates follow their files.
 type certificates struct {
-	files TLSFiles
+	files  TLSFiles
+	logger *slog.Logger
 
 	mu     sync.Mutex
 	looked time.Time
 	stamps [3]time.Time
 	config *tls.Config
+	told   failedLoad
+}
+
+// failedLoad is a state of the files that is already logged.
+type failedLoad struct {
+	stamps [3]time.Time
+	text   string
 }
 
 // current is the configuration of the newest good files.
@@ -106,13 +115,26 @@ func (c *certificates) current(now time.Time) (*tls.Config, error) {
 		return c.config, nil
 	}
 	config, err := c.files.load()
-	if err != nil && c.config == nil {
-		return nil, err
+	if err != nil {
+		c.tell(failedLoad{stamps, err.Error()})
+		if c.config == nil {
+			return nil, err
+		}
+		return c.config, nil
 	}
-	if err == nil {
-		c.config, c.stamps = config, stamps
+	if c.config != nil {
+		c.logger.Info("read the certificates again")
 	}
+	c.config, c.stamps, c.told = config, stamps, failedLoad{}
 	return c.config, nil
+}
+
+// tell logs why newer files are not served, once for each change of theirs.
+func (c *certificates) tell(failed failedLoad) {
+	if c.config != nil && failed != c.told {
+		c.logger.Error("the certificates stay as they were", "err", failed.text)
+		c.told = failed
+	}
 }
 
 func (c *certificates) modified() (stamps [3]time.Time) {

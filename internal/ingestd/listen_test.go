@@ -59,7 +59,7 @@ func TestTLSWithClientCertificates(t *testing.T) {
 	client, pair := issue(t, dir, "client")
 	_, stranger := issue(t, dir, "stranger")
 	files.ClientCA = client.Cert
-	l, err := ingestd.Listen("127.0.0.1:0", files)
+	l, err := ingestd.Listen("127.0.0.1:0", files, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestBadTLSFilesAreToldAtTheStart(t *testing.T) {
 		{Cert: files.Cert, Key: files.Key, ClientCA: files.Key},
 		{Cert: files.Key, Key: files.Cert},
 	} {
-		if l, err := ingestd.Listen("127.0.0.1:0", bad); err == nil {
+		if l, err := ingestd.Listen("127.0.0.1:0", bad, slog.New(slog.DiscardHandler)); err == nil {
 			l.Close()
 			t.Errorf("%+v accepted", bad)
 		}
