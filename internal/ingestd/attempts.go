@@ -140,9 +140,9 @@ func (p *post) admit(r *http.Request) (document bool, _ *problem) {
 	return document, nil
 }
 
-// bearer is the token of a request, "" without one.
+// bearer is the token of a request, "" without one or with several.
 func bearer(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	scheme, token, _ := strings.Cut(only(r, "Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}
@@ -156,22 +156,30 @@ func mediaType(r *http.Request) (document bool, _ *problem) {
 	default:
 		return false, newProblem("unsupported_media_type", "Content-Encoding must be gzip or zstd, or missing")
 	}
-	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
-		media = ""
+	media, params, err := mime.ParseMediaType(only(r, "Content-Type"))
+	charset, given := params["charset"]
+	if err == nil && (!given || strings.EqualFold(charset, "utf-8")) {
+		switch media {
+		case "application/x-ndjson":
+			return false, nil
+		case "application/json":
+			return true, nil
+		}
 	}
-	switch media {
-	case "application/x-ndjson":
-		return false, nil
-	case "application/json":
-		return true, nil
-	}
-	_ = err // media is empty then
 	return false, newProblem("unsupported_media_type", "Content-Type must be application/x-ndjson or application/json, in UTF-8")
 }
 
+// only is a field that may be given once, "" without it or with several.
+func only(r *http.Request, field string) string {
+	if values := r.Header.Values(field); len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// contentEncoding is the whole list, so that several are never taken for one.
 func contentEncoding(r *http.Request) string {
-	return strings.ToLower(strings.TrimSpace(r.Header.Get("Content-Encoding")))
+	return strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
 }
 
 // read decodes the body into the batch.
@@ -195,7 +203,7 @@ func (p *post) read(w http.ResponseWriter, r *http.Request, document bool) *prob
 	if document {
 		return p.readAll(newDocument(body), wired)
 	}
-	return p.readAll(newNDJSON(body, p.h.o.MaxLines), wired)
+	return p.readAll(newNDJSON(body), wired)
 }
 
 func (p *post) readAll(records splitter, wired *wireReader) *problem {

@@ -161,3 +161,28 @@ func TestStopCutsOffRequestsThatDoNotEnd(t *testing.T) {
 		t.Errorf("not closed: %v", err)
 	}
 }
+
+// What the HTTP library answers before a request reaches the service, as
+// docs/cli.md tells it: no problem+json, and the connection is closed.
+func TestWhatTheLibraryAnswers(t *testing.T) {
+	s := start(t, nil)
+	_, addr := serve(t, s.h.Routes())
+	const post = "POST /v1/attempts HTTP/1.1\r\nHost: x\r\n"
+	for request, status := range map[string]int{
+		"nonsense\r\n\r\n": 400,
+		"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 30_000) + "\r\n\r\n": 431,
+		post + "Content-Length: 1\r\nExpect: more\r\n\r\n":                                   417,
+		post + "Transfer-Encoding: gzip\r\n\r\n":                                             501,
+	} {
+		in := bufio.NewReader(dial(t, addr, request))
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Errorf("%d: %v", status, err)
+			continue
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		if media := resp.Header.Get("Content-Type"); resp.StatusCode != status || !resp.Close || media != "" && !strings.HasPrefix(media, "text/plain") {
+			t.Errorf("want %d: got %d, close %v, %q", status, resp.StatusCode, resp.Close, media)
+		}
+	}
+}

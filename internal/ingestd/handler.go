@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -122,13 +123,30 @@ func (h *Handler) Routes() http.Handler {
 	r := chi.NewRouter()
 	r.Use(bounded, h.recoverPanic)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) { newProblem("not_found", "").write(w) })
-	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) { newProblem("method_not_allowed", "").write(w) })
-	r.Post("/v1/attempts", h.postAttempts)
-	r.Get("/healthz", h.getHealth)
-	r.Get("/readyz", h.getReady)
-	r.Method(http.MethodGet, "/metrics", h.o.Metrics.handler())
+	allow := map[string]string{}
+	r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow[r.URL.Path])
+		newProblem("method_not_allowed", "").write(w)
+	})
+	for _, route := range []struct {
+		path    string
+		methods []string
+		handler http.Handler
+	}{
+		{"/v1/attempts", []string{http.MethodPost}, http.HandlerFunc(h.postAttempts)},
+		{"/healthz", reading, http.HandlerFunc(h.getHealth)},
+		{"/readyz", reading, http.HandlerFunc(h.getReady)},
+		{"/metrics", reading, h.o.Metrics.handler()},
+	} {
+		allow[route.path] = strings.Join(route.methods, ", ")
+		for _, method := range route.methods {
+			r.Method(method, route.path, route.handler)
+		}
+	}
 	return r
 }
+
+var reading = []string{http.MethodGet, http.MethodHead}
 
 // recoverPanic ends the connection of a request that met a bug, and tells it.
 func (h *Handler) recoverPanic(next http.Handler) http.Handler {

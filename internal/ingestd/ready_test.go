@@ -62,3 +62,59 @@ func TestReadinessFollowsTheLastOutcome(t *testing.T) {
 		}
 	}
 }
+
+// Every path answers HEAD as GET and tells what it allows.
+func TestMethods(t *testing.T) {
+	s := start(t, nil)
+	for path, allowed := range map[string]string{"/v1/attempts": "POST", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/metrics": "GET, HEAD"} {
+		for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"} {
+			req, err := http.NewRequest(method, s.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := s.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			want, allow := http.StatusMethodNotAllowed, allowed
+			if strings.Contains(allowed, method) {
+				want, allow = http.StatusOK, ""
+			}
+			if resp.StatusCode != want || resp.Header.Get("Allow") != allow {
+				t.Errorf("%s %s: %d, Allow %q", method, path, resp.StatusCode, resp.Header.Get("Allow"))
+			}
+		}
+	}
+}
+
+// A field that may be given once and comes twice is never one of the two.
+func TestFieldsThatComeTwice(t *testing.T) {
+	for field, c := range map[string]struct {
+		values [2]string
+		status int
+	}{
+		"Authorization":    {[2]string{"Bearer acme", "Bearer two"}, http.StatusUnauthorized},
+		"authorization":    {[2]string{"Bearer acme", "Bearer acme"}, http.StatusUnauthorized},
+		"Content-Type":     {[2]string{"application/x-ndjson", "application/json"}, http.StatusUnsupportedMediaType},
+		"Content-Encoding": {[2]string{"identity", "gzip"}, http.StatusUnsupportedMediaType},
+	} {
+		s := start(t, nil)
+		req, err := http.NewRequest(http.MethodPost, s.URL+"/v1/attempts", strings.NewReader(line(0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer acme")
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		req.Header.Del(field)
+		req.Header.Add(field, c.values[0])
+		req.Header.Add(field, c.values[1])
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := read(t, resp); a.Status != c.status {
+			t.Errorf("%s: %+v", field, a)
+		}
+	}
+}

@@ -19,16 +19,14 @@ type splitter interface {
 
 const tooLong = "longer than 65536 bytes"
 
-// ndjson is one object a line; lines without any are skipped, but counted.
+// ndjson is one object a line. Lines without any are skipped: they have a number,
+// but are no records.
 type ndjson struct {
 	lines *ingest.LineReader
-	max   int
 	err   error
 }
 
-func newNDJSON(r io.Reader, maxLines int) *ndjson {
-	return &ndjson{lines: ingest.NewLineReader(r), max: maxLines}
-}
+func newNDJSON(r io.Reader) *ndjson { return &ndjson{lines: ingest.NewLineReader(r)} }
 
 func (s *ndjson) next() ([]byte, int, string, error) {
 	for s.err == nil {
@@ -38,9 +36,6 @@ func (s *ndjson) next() ([]byte, int, string, error) {
 		line, number, long, s.err = s.lines.Next()
 		if s.err != nil && !errors.Is(s.err, io.EOF) {
 			break
-		}
-		if number > s.max {
-			return nil, 0, "", errTooManyLines
 		}
 		if long {
 			return nil, number, tooLong, nil
@@ -54,7 +49,7 @@ func (s *ndjson) next() ([]byte, int, string, error) {
 
 // document is one JSON text: an object, or an array of which the elements are
 // counted. It looks at braces and strings only; what an element is, is for its
-// decoder to tell.
+// decoder to tell. A byte order mark before it is skipped, as before NDJSON.
 type document struct {
 	r       *bufio.Reader
 	buf     []byte
@@ -64,7 +59,13 @@ type document struct {
 	ended   bool // nothing but white space may follow
 }
 
-func newDocument(r io.Reader) *document { return &document{r: bufio.NewReaderSize(r, 16<<10)} }
+func newDocument(r io.Reader) *document {
+	br := bufio.NewReaderSize(r, 16<<10)
+	if bom, _ := br.Peek(3); string(bom) == "\ufeff" {
+		_, _ = br.Discard(len(bom)) // just peeked
+	}
+	return &document{r: br}
+}
 
 func (d *document) next() ([]byte, int, string, error) {
 	c, err := d.peek()
@@ -113,8 +114,14 @@ func (d *document) following(c byte) ([]byte, int, string, error) {
 		return d.next()
 	case ',':
 		d.skip()
-		if _, err := d.peek(); err != nil {
+		switch c, err := d.peek(); {
+		case err != nil:
 			return d.next()
+		case c == ']':
+			d.skip()
+			d.ended = true
+			d.number++
+			return nil, d.number, "invalid JSON: a comma before the closing bracket", nil
 		}
 		return d.element()
 	}
