@@ -19,7 +19,7 @@ import (
 // Bounds of connections. The body's own are Pace.
 const (
 	maxConnections    = 1024
-	easyConnections   = maxConnections - maxConnections/8 // beyond, none waits for a request for long
+	easyConnections   = maxConnections * 3 / 4 // beyond, none waits for a request for long
 	maxHeaderBytes    = 16 << 10
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = time.Minute
