@@ -6,6 +6,7 @@ import (
 	"github.com/retrylens/retrylens/internal/app"
 	"github.com/retrylens/retrylens/internal/app/cli"
 	"github.com/retrylens/retrylens/internal/metrics"
+	"github.com/retrylens/retrylens/internal/query"
 )
 
 func newCommand(s app.Streams) *cobra.Command {
@@ -30,7 +31,7 @@ started in a window, [--from, --to) or the last --since; without one, of all.
 Two figures stand side by side: error_ratio is what a dashboard shows,
 attempt_error_ratio what retries hide from it. A wide gap is a masked outage.
 
-Times are ` + app.TimeSyntax + `.
+Times are ` + query.TimeSyntax + `.
 
 --fail-on makes it a check: NAME OP NUMBER with one of > >= < <=; a figure with several
 values takes its key in braces. If any row breaks one, it is named on standard error

@@ -7,6 +7,7 @@ import (
 
 	"github.com/retrylens/retrylens/internal/app"
 	"github.com/retrylens/retrylens/internal/app/cli"
+	"github.com/retrylens/retrylens/internal/query"
 )
 
 func newCommand(s app.Streams) *cobra.Command {
@@ -91,7 +92,7 @@ or the columns of the Azure LLM inference traces.`,
 	f := cmd.Flags()
 	f.Uint64Var(&o.Seed, "seed", 1, "`N`: another seed gives other records")
 	f.Float64Var(&o.Hours, "hours", 0, "`H` hours of virtual time (default 24)")
-	f.StringVar(&o.Start, "start", "", "`TIME` at which it begins: "+app.TimeSyntax+" (default: so that it ends now)")
+	f.StringVar(&o.Start, "start", "", "`TIME` at which it begins: "+query.TimeSyntax+" (default: so that it ends now)")
 	f.Float64Var(&o.PerMinute, "per-minute", 0, "`N` operations a minute, in the mean (default 60)")
 	f.StringVar(&o.Trace, "trace", "", "`CSV` of arrivals to replay instead of random ones")
 	f.StringVar(&o.Out, "out", "-", "`FILE`; .gz and .zst are compressed; - is standard output")

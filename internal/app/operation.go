@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrylens/retrylens/internal/metrics"
+	"github.com/retrylens/retrylens/internal/query"
 	"github.com/retrylens/retrylens/internal/render"
 )
 
@@ -20,7 +21,7 @@ type OperationOptions struct {
 	LogicalID string
 	Tenants   []string // none = of every tenant
 	Format    string   // text or json; "" = text
-	AsOf      string   // see ParseTime; "" = now
+	AsOf      string   // see query.ParseTime; "" = now
 	Streams   Streams
 	Now       func() time.Time    // nil = time.Now
 	Getenv    func(string) string // nil = os.Getenv
@@ -42,7 +43,7 @@ func ShowOperation(ctx context.Context, o OperationOptions) (err error) {
 	}
 	asOf := o.Now().UTC().Truncate(time.Millisecond)
 	if o.AsOf != "" {
-		if asOf, err = ParseTime(o.AsOf, asOf); err != nil {
+		if asOf, err = query.ParseTime(o.AsOf, asOf); err != nil {
 			return usagef("--as-of: %w", err)
 		}
 	}

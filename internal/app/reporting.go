@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retrylens/retrylens/internal/metrics"
+	"github.com/retrylens/retrylens/internal/query"
 	"github.com/retrylens/retrylens/internal/render"
 )
 
@@ -19,7 +20,7 @@ var Formats = []string{"table", "json", "csv", "md"}
 // ReportOptions are a report as it is asked for, in words.
 type ReportOptions struct {
 	Store    StoreOptions
-	From, To string // see ParseTime; "" = unbounded
+	From, To string // see query.ParseTime; "" = unbounded
 	Since    string // a duration before as-of, instead of From and To
 	AsOf     string // "" = now
 	GroupBy  []string
@@ -83,7 +84,7 @@ func (r *Report) parseTimes() error {
 		if t.text == "" {
 			continue
 		}
-		at, err := ParseTime(t.text, now)
+		at, err := query.ParseTime(t.text, now)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.flag, err)
 		}
@@ -97,7 +98,7 @@ func (r *Report) parseDurations() error {
 		if r.o.From != "" || r.o.To != "" {
 			return errors.New("--since goes without --from and --to")
 		}
-		d, err := ParseDuration(r.o.Since)
+		d, err := query.ParseDuration(r.o.Since)
 		if err != nil {
 			return fmt.Errorf("--since: %w", err)
 		}
@@ -105,7 +106,7 @@ func (r *Report) parseDurations() error {
 	}
 	if r.o.Bucket != "" {
 		var err error
-		if r.query.Bucket, err = ParseDuration(r.o.Bucket); err != nil {
+		if r.query.Bucket, err = query.ParseDuration(r.o.Bucket); err != nil {
 			return fmt.Errorf("--bucket: %w", err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/query"
 	"github.com/retrylens/retrylens/internal/sim"
 )
 
@@ -21,7 +22,7 @@ import (
 type SimulateOptions struct {
 	Seed      uint64
 	Hours     float64 // 0 = 24; a trace brings its own
-	Start     string  // see ParseTime; "" = so that it ends now
+	Start     string  // see query.ParseTime; "" = so that it ends now
 	PerMinute float64 // 0 = 60; a trace brings its own
 	Trace     string  // CSV of arrivals, "" = random ones
 	Out       string  // NDJSON; compressed by .gz, .zst; "-" or "" = Streams.Out
@@ -83,7 +84,7 @@ func (s *Simulate) setStart() error {
 		return nil
 	}
 	var err error
-	if s.sim.Start, err = ParseTime(s.o.Start, now); err != nil {
+	if s.sim.Start, err = query.ParseTime(s.o.Start, now); err != nil {
 		return usagef("--start: %w", err)
 	}
 	return nil
