@@ -16,6 +16,7 @@ type FS interface {
 	Append(path string) (File, error) // one that exists or not, open for appending
 	Truncate(path string, size int64) error
 	Remove(path string) error
+	Rename(from, to string) error
 	SyncDir(dir string) error
 }
 
@@ -60,6 +61,10 @@ func (Disk) Truncate(path string, size int64) error {
 // Remove removes a file.
 func (Disk) Remove(path string) error { return os.Remove(path) }
 
+// Rename gives a file another name in the same file system; one that has it
+// already is replaced.
+func (Disk) Rename(from, to string) error { return os.Rename(from, to) }
+
 // SyncDir makes the entries of a directory durable.
 func (Disk) SyncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -67,6 +72,27 @@ func (Disk) SyncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// makeDir makes a directory and what is missing above it. The names of new ones
+// are durable when it returns.
+func makeDir(fs FS, dir string) error {
+	var missing []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := os.Stat(d); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		missing = append(missing, d)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range missing {
+		if err := fs.SyncDir(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ErrLocked is returned by Open when another process has the directory.

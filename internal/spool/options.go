@@ -58,6 +58,8 @@ var (
 	// ErrFull: the segments reach the limit, or the disk is full. Nothing of the
 	// batch was kept.
 	ErrFull = errors.New("spool: full")
+	// ErrTooLarge: the batch alone is more than the limit. It never fits.
+	ErrTooLarge = errors.New("spool: larger than the spool")
 	// ErrClosed: the spool was closed.
 	ErrClosed = errors.New("spool: closed")
 )

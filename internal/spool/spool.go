@@ -27,6 +27,7 @@ type Stats struct {
 	Syncs       int64     // fsyncs of records
 	TornBytes   int64     // cut off the end of the last segment by Open
 	Quarantined int64     // runs of bytes that were set aside
+	Unkept      int64     // runs that could not be: they stay in their segments
 	DiskFull    bool      // the last write met a full disk
 }
 
@@ -43,10 +44,11 @@ type Spool struct {
 
 	mu      sync.Mutex
 	closed  bool
-	sealed  []Segment // by ID
-	active  Segment   // zero when there is none
-	pending int64     // bytes of appends under way
-	stats   Stats     // the counts
+	sealed  []Segment      // by ID
+	active  Segment        // zero when there is none
+	pending int64          // bytes of appends under way
+	stats   Stats          // the counts
+	unkept  map[uint64]int // runs of segments that could not be set aside
 	lastID  uint64
 
 	file *segmentFile // of the committer
@@ -54,18 +56,25 @@ type Spool struct {
 
 // Open opens the spool in a directory, which it makes if need be. Segments that
 // are there are sealed; what a crash left unfinished at the end of the last one
-// is cut off.
+// is cut off. A full disk, or a segment that cannot be read, does not keep it from
+// opening.
 func Open(o Options) (*Spool, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(o.Dir, quarantineDir), 0o700); err != nil {
+	if err := makeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	s := &Spool{o: o, requests: make(chan *request, queued), seals: make(chan chan struct{}), done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	s := &Spool{
+		o: o, requests: make(chan *request, queued), seals: make(chan chan struct{}), done: make(chan struct{}), changed: make(chan struct{}, 1),
+		unkept: map[uint64]int{},
+	}
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, err
+	}
+	if _, err := s.quarantine(); err != nil {
+		o.Logger.Error("spool: the quarantine cannot be made now", "err", err)
 	}
 	if err := s.recover(); err != nil {
 		return nil, errors.Join(fmt.Errorf("spool: open %s: %w", o.Dir, err), s.lock.Close())
@@ -129,6 +138,9 @@ func (s *Spool) reserve(n int64) error {
 	if s.closed {
 		return ErrClosed
 	}
+	if n+int64(headerSize) > s.o.LimitBytes {
+		return fmt.Errorf("%w: %d of %d bytes", ErrTooLarge, n, s.o.LimitBytes)
+	}
 	if s.bytes()+n > s.o.LimitBytes || s.o.Durability == Memory && s.pending > maxUnwritten {
 		return fmt.Errorf("%w: %d of %d bytes", ErrFull, s.bytes(), s.o.LimitBytes)
 	}
@@ -156,13 +168,19 @@ func (s *Spool) Sealed() []Segment {
 // Changed receives after segments were sealed. It is for one drainer.
 func (s *Spool) Changed() <-chan struct{} { return s.changed }
 
-// Delete ends a sealed segment, whose records are safe elsewhere.
+// Delete ends a sealed segment, whose records are safe elsewhere. One that holds
+// bytes which could not be set aside becomes part of the quarantine as a whole.
 func (s *Spool) Delete(g Segment) error {
-	if err := s.o.FS.Remove(s.path(g.ID)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	end := s.o.FS.Remove
+	if s.keepsUnkept(g) {
+		end = func(string) error { return s.setSegmentAside(g) }
+	}
+	if err := end(s.path(g.ID)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("spool: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.unkept, g.ID)
 	s.sealed = slices.DeleteFunc(s.sealed, func(h Segment) bool { return h.ID == g.ID })
 	return nil
 }
@@ -172,6 +190,9 @@ func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.stats
+	for _, n := range s.unkept {
+		st.Unkept += int64(n)
+	}
 	st.Bytes, st.LimitBytes, st.Segments = s.bytes(), s.o.LimitBytes, len(s.sealed)
 	if len(s.sealed) > 0 {
 		st.OldestAt = s.sealed[0].CreatedAt
