@@ -88,7 +88,7 @@ func addFilterFlags(cmd *cobra.Command, filters map[metrics.Dimension]*[]string)
 
 func addOutputFlags(cmd *cobra.Command, o *app.ReportOptions) {
 	f := cmd.Flags()
-	f.StringVarP(&o.Format, "output", "o", "table", "`FORMAT`: table, json, csv (every figure, exact) or md")
+	f.StringVarP(&o.Format, "output", "o", "table", "`FORMAT`: table, json, csv or parquet (every figure, exact) or md")
 	f.BoolVar(&o.Explain, "explain", false, "write formula and rows counted under each figure (table, md)")
 	f.BoolVar(&o.SQL, "sql", false, "print the statements instead of running them")
 	f.StringArrayVar(&o.FailOn, "fail-on", nil, "`CONDITION` such as 'amplification>1.2' that makes the exit code 3; repeatable")

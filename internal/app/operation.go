@@ -69,7 +69,7 @@ func (o OperationOptions) show(ctx context.Context, store *Store, asOf time.Time
 	}
 	ops := metrics.Operations(attempts, asOf)
 	if o.Format == "json" {
-		return render.OperationsJSON(o.Streams.Out, ops, asOf)
+		return metrics.OperationsJSON(o.Streams.Out, ops, asOf)
 	}
 	return render.Waterfall(o.Streams.Out, ops, screen(o.Streams.Out, o.Getenv))
 }

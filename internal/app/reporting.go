@@ -9,13 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrylens/retrylens/internal/export"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/query"
 	"github.com/retrylens/retrylens/internal/render"
 )
 
 // Formats of a report.
-var Formats = []string{"table", "json", "csv", "md"}
+var Formats = []string{"table", "json", "csv", "md", "parquet"}
 
 // ReportOptions are a report as it is asked for, in words.
 type ReportOptions struct {
@@ -66,6 +67,8 @@ func (r *Report) checkFormat() error {
 	switch {
 	case !slices.Contains(Formats, r.o.Format):
 		return fmt.Errorf("--output must be one of %s, got %.40q", strings.Join(Formats, ", "), r.o.Format)
+	case r.o.Format == "parquet" && isTerminal(r.o.Streams.Out):
+		return errors.New("-o parquet writes binary data: send it to a file, analyze report -o parquet > report.parquet")
 	case r.o.Explain && r.o.Format != "table" && r.o.Format != "md":
 		return fmt.Errorf("--explain goes with -o table and -o md: %s is for machines", r.o.Format)
 	case r.o.SQL && (r.o.Explain || len(r.o.FailOn) > 0):
@@ -205,7 +208,9 @@ func (r *Report) write(report *metrics.Report) error {
 	case "json":
 		return render.JSON(out, report)
 	case "csv":
-		return errors.Join(render.CSV(out, report), r.footer(report))
+		return errors.Join(export.CSV(out, export.Report(report)), r.footer(report))
+	case "parquet":
+		return errors.Join(export.Parquet(out, export.Report(report)), r.footer(report))
 	case "md":
 		return render.Markdown(out, report, r.o.Explain)
 	}

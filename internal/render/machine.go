@@ -2,7 +2,6 @@ package render
 
 import (
 	"bufio"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strings"
@@ -18,82 +17,6 @@ func JSON(w io.Writer, r *metrics.Report) error {
 	}
 	_, err = w.Write(append(b, '\n'))
 	return err
-}
-
-// CSV writes every figure, exact: the dimensions, the bucket, then the figures
-// in the order of metrics.Formulas; one of several values as name.key columns,
-// all of them always. What is null is an empty cell.
-func CSV(w io.Writer, r *metrics.Report) error {
-	c := csv.NewWriter(w)
-	formulas := formulasOf(r)
-	if err := c.Write(csvHeader(r, formulas)); err != nil {
-		return err
-	}
-	for i := range r.Rows {
-		if err := c.Write(csvRow(r, &r.Rows[i], formulas)); err != nil {
-			return err
-		}
-	}
-	c.Flush()
-	return c.Error()
-}
-
-func formulasOf(r *metrics.Report) []metrics.Formula {
-	var out []metrics.Formula
-	for _, f := range metrics.Formulas {
-		if f.Spend || !r.Spend() {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-func csvHeader(r *metrics.Report, formulas []metrics.Formula) []string {
-	var cells []string
-	for _, h := range keyHeader(r) {
-		cells = append(cells, fmt.Sprint(h))
-	}
-	for _, f := range formulas {
-		if f.Label == "" {
-			cells = append(cells, f.Name)
-		}
-		for _, key := range f.Keys {
-			cells = append(cells, f.Name+"."+key)
-		}
-	}
-	return cells
-}
-
-func csvRow(r *metrics.Report, row *metrics.Row, formulas []metrics.Formula) []string {
-	var cells []string
-	for _, v := range keyValues(r, row) {
-		cells = append(cells, csvText(v))
-	}
-	for _, f := range formulas {
-		if f.Label == "" {
-			cells = append(cells, csvValue(f.Value(row)))
-		}
-		for _, key := range f.Keys {
-			v, _ := metrics.Figure(f.Name+"{"+key+"}", *row)
-			cells = append(cells, csvValue(v))
-		}
-	}
-	return cells
-}
-
-// csvText keeps a spreadsheet from running a cell as a formula.
-func csvText(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
-	}
-	return s
-}
-
-func csvValue(v metrics.Value) string {
-	if !v.Set {
-		return ""
-	}
-	return v.String()
 }
 
 // Markdown writes a report as tables, values exact: every figure of one row

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/export"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/render"
 )
@@ -153,20 +154,20 @@ func TestGolden(t *testing.T) {
 		"whole.txt":          func(b *bytes.Buffer) error { return render.Table(b, whole, false, plain) },
 		"whole-narrow.txt":   func(b *bytes.Buffer) error { return render.Table(b, whole, true, narrow) },
 		"whole.md":           func(b *bytes.Buffer) error { return render.Markdown(b, whole, true) },
-		"whole.csv":          func(b *bytes.Buffer) error { return render.CSV(b, whole) },
+		"whole.csv":          func(b *bytes.Buffer) error { return export.CSV(b, export.Report(whole)) },
 		"whole.json":         func(b *bytes.Buffer) error { return render.JSON(b, whole) },
 		"groups.txt":         func(b *bytes.Buffer) error { return render.Table(b, groups, true, plain) },
 		"groups.md":          func(b *bytes.Buffer) error { return render.Markdown(b, groups, false) },
-		"groups.csv":         func(b *bytes.Buffer) error { return render.CSV(b, groups) },
+		"groups.csv":         func(b *bytes.Buffer) error { return export.CSV(b, export.Report(groups)) },
 		"buckets.txt":        func(b *bytes.Buffer) error { return render.Table(b, buckets, false, plain) },
 		"spend.txt":          func(b *bytes.Buffer) error { return render.Table(b, spend, false, plain) },
-		"spend.csv":          func(b *bytes.Buffer) error { return render.CSV(b, spend) },
+		"spend.csv":          func(b *bytes.Buffer) error { return export.CSV(b, export.Report(spend)) },
 		"empty.txt":          func(b *bytes.Buffer) error { return render.Table(b, empty, false, plain) },
 		"none.txt":           func(b *bytes.Buffer) error { return render.Table(b, none, false, plain) },
 		"waterfall.txt":      func(b *bytes.Buffer) error { return render.Waterfall(b, metrics.Operations(all, asOf), plain) },
 		"waterfall-wide.txt": func(b *bytes.Buffer) error { return render.Waterfall(b, metrics.Operations(all, asOf), wide) },
 		"waterfall-60.txt":   func(b *bytes.Buffer) error { return render.Waterfall(b, metrics.Operations(all, asOf), narrow) },
-		"operations.json":    func(b *bytes.Buffer) error { return render.OperationsJSON(b, metrics.Operations(all, asOf), asOf) },
+		"operations.json":    func(b *bytes.Buffer) error { return metrics.OperationsJSON(b, metrics.Operations(all, asOf), asOf) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -221,7 +222,7 @@ func TestEveryFigureHasItsPlace(t *testing.T) {
 	if err := render.Table(&table, r, false, render.Screen{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := render.CSV(&file, r); err != nil {
+	if err := export.CSV(&file, export.Report(r)); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&file).ReadAll()
@@ -247,25 +248,6 @@ func TestEveryFigureHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestCSVNeverHoldsAFormula also where a value begins with a control character,
-// which a record cannot have.
-func TestCSVNeverHoldsAFormula(t *testing.T) {
-	for _, name := range []string{"=1", "+1", "-1", "@x", "\tx", "\rx"} {
-		r := &metrics.Report{GroupBy: []metrics.Dimension{metrics.DimTenant}, Rows: []metrics.Row{{Key: metrics.Key{Dims: []string{name}}}}}
-		var b bytes.Buffer
-		if err := render.CSV(&b, r); err != nil {
-			t.Fatal(err)
-		}
-		rows, err := csv.NewReader(&b).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rows[1][0][0] != '\'' {
-			t.Errorf("%q is written as %q", name, rows[1][0])
-		}
-	}
-}
-
 func TestFooterNamesWhatCannotBeKnown(t *testing.T) {
 	r := fold(t, worked(t), metrics.Query{})
 	r.Completeness = nil
@@ -287,12 +269,12 @@ func TestFooterNamesWhatCannotBeKnown(t *testing.T) {
 func TestOperationsJSONHoldsTheRecordsAsTheyCame(t *testing.T) {
 	var b bytes.Buffer
 	attempts := worked(t)
-	if err := render.OperationsJSON(&b, metrics.Operations(attempts, asOf), asOf); err != nil {
+	if err := metrics.OperationsJSON(&b, metrics.Operations(attempts, asOf), asOf); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
 		Operations []struct {
-			Verdict  render.Verdict
+			Verdict  metrics.Verdict
 			Attempts []struct{ Record json.RawMessage }
 		}
 	}

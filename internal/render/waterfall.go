@@ -378,8 +378,8 @@ func (f *fall) bar(l *line, width int) (string, int) {
 }
 
 func (f *fall) writeVerdict(b *bufio.Writer) {
-	v := NewVerdict(f.Operation)
-	for i, l := range v.sentences() {
+	v := metrics.NewVerdict(f.Operation)
+	for i, l := range sentences(v) {
 		label := "         "
 		if i == 0 {
 			label = f.s.paint(bold, "verdict") + "  "
