@@ -16,6 +16,7 @@ import (
 	"text/template"
 
 	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/rollup"
 )
 
 //go:embed migrations/*.sql.tmpl
@@ -27,6 +28,14 @@ const (
 	DefaultRetentionDays = 400
 	MaxRetentionDays     = 10_000
 )
+
+// RollupMarkDays is how long a mark of a changed minute is kept: without a
+// finaliser for so long, marks no longer tell everything.
+const RollupMarkDays = 30
+
+// RollupMinuteDays is how long rollups by minute are kept: longer than their
+// attempts, as an hour is summed again from all its minutes.
+func RollupMinuteDays(retentionDays int) int { return retentionDays + 31 }
 
 // Options say how the migrations are rendered. Names must be plain identifiers.
 type Options struct {
@@ -127,6 +136,10 @@ func (o Options) funcs() template.FuncMap {
 		"engine":      o.engine,
 		"distributed": o.distributed,
 		"enum8":       enum8,
+
+		"rollupFigures":    func() []rollup.Figure { return rollup.Figures },
+		"rollupMinuteDays": func() int { return RollupMinuteDays(o.RetentionDays) },
+		"rollupMarkDays":   func() int { return RollupMarkDays },
 	}
 }
 

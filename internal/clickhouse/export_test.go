@@ -2,13 +2,16 @@ package clickhouse
 
 import (
 	"context"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/retrylens/retrylens/internal/metrics"
 )
 
 // Empty forgets every attempt, for tests that run many cases on one schema.
 func (s *Store) Empty(ctx context.Context) error {
-	for _, table := range []string{"attempts", "emitter_seqs"} {
+	for _, table := range []string{"attempts", "emitter_seqs", "settlements", "prices", "rollups", "rollup_marks", "rollup_overlay_marks", "rollup_runs"} {
 		if err := s.conn.Exec(ctx, "TRUNCATE TABLE "+s.database+"."+table); err != nil {
 			return err
 		}
@@ -47,3 +50,32 @@ func (s *Store) Parse(ctx context.Context, q string) error {
 // SetDirectOperations sets up to how many operations of a slice are folded
 // outside the engine; -1 = none.
 func (s *Store) SetDirectOperations(n int) { s.directOperations = n }
+
+// SetAttemptsWindow sets up to how long a window is read from attempts alone.
+func (s *Store) SetAttemptsWindow(d time.Duration) { s.attemptsWindow = d }
+
+// SetQuantileRows sets up to how many attempts are read for quantiles that
+// rollups do not hold.
+func (s *Store) SetQuantileRows(n uint64) { s.quantileRows = n }
+
+// WithSteps has step called before each statement of a pass that writes.
+func (o FinaliseOptions) WithSteps(step func(name string) error) FinaliseOptions {
+	o.step = step
+	return o
+}
+
+// PlannedReport is Report, and how many buckets and spans of attempts it read.
+func (s *Store) PlannedReport(ctx context.Context, q metrics.Query) (r *metrics.Report, buckets, spans int, err error) {
+	planned, ok, err := s.planRollups(ctx, q)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if ok {
+		for _, b := range planned.plan.Buckets {
+			buckets += len(b)
+		}
+		spans = len(planned.plan.Attempts)
+	}
+	r, err = s.Report(ctx, q)
+	return r, buckets, spans, err
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
@@ -56,6 +57,17 @@ func (f *folder) group(k metrics.Key) *foldGroup {
 	return g
 }
 
+// addAttempts adds whole operations of a slice by the reference fold.
+func (f *folder) addAttempts(attempts []retrylens.Attempt, w window) error {
+	q := f.q
+	q.From, q.To = time.UnixMilli(w.from).UTC(), time.UnixMilli(w.to).UTC()
+	p, err := metrics.FoldPartial(attempts, q)
+	if err == nil {
+		f.addPartial(p)
+	}
+	return err
+}
+
 // addPartial adds what the reference fold says of some operations.
 func (f *folder) addPartial(p *metrics.Partial) {
 	f.total.Add(&p.Total)
@@ -68,12 +80,12 @@ func (f *folder) addPartial(p *metrics.Partial) {
 	}
 }
 
-func (f *folder) rows() []metrics.Row {
+func (f *folder) rows(quantiles bool) []metrics.Row {
 	rows := make([]metrics.Row, 0, len(f.groups))
 	for _, g := range f.groups {
 		if f.q.Spend() {
 			g.Counters = g.SpendOnly()
-		} else {
+		} else if quantiles {
 			g.Latency, g.RetryTax = g.latency.Quantiles(), g.retryTax.Quantiles()
 		}
 		rows = append(rows, g.Row)

@@ -1,10 +1,12 @@
 package clickhouse
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/shopspring/decimal"
 
 	"github.com/retrylens/retrylens"
@@ -14,7 +16,8 @@ import (
 // giant names an operation that has too many records for the fold in SQL.
 type giant struct{ tenant, logicalID string }
 
-// foldRow is one row of a statement's result: what one group adds.
+// foldRow is one row of a statement's result: what one group adds. It is scanned
+// into again and again; what add keeps of it must be its own.
 type foldRow struct {
 	giant  giant
 	dims   []string
@@ -29,10 +32,12 @@ type foldRow struct {
 	untaxed, stopsDelivered uint64
 	latency, retryTax       []uint16
 	slowKeys                []uint64
+
+	nextLossMS, lastLossMS int64 // see metrics.LossTimes; of rollups only
 }
 
-func newFoldRow(dims int) *foldRow {
-	r := &foldRow{dims: make([]string, dims), money: map[string]*decimal.Decimal{}, codes: map[string]*map[int16]uint64{}}
+func newFoldRow() *foldRow {
+	r := &foldRow{money: map[string]*decimal.Decimal{}, codes: map[string]*map[int16]uint64{}}
 	c := &r.Counters
 	r.counts = map[string]*uint64{
 		"operations": &c.Operations, "succeeded": &c.Succeeded, "failed": &c.Failed, "open": &c.Open, "lost": &c.Lost,
@@ -64,6 +69,11 @@ func newFoldRow(dims int) *foldRow {
 // and by_… keys, n_… figures.
 func (r *foldRow) destinations(columns []string) []any {
 	out := make([]any, len(columns))
+	for _, name := range columns {
+		if strings.HasPrefix(name, "by_") {
+			r.dims = append(r.dims, "")
+		}
+	}
 	dim := 0
 	for i, name := range columns {
 		switch {
@@ -85,8 +95,18 @@ func (r *foldRow) destinations(columns []string) []any {
 	return out
 }
 
+// scan reads the next row.
+func (r *foldRow) scan(rows driver.Rows, to []any) error {
+	r.Counters = metrics.Counters{}
+	return rows.Scan(to...)
+}
+
 func (r *foldRow) figure(name string) any {
 	switch name {
+	case "next_loss_ms":
+		return &r.nextLossMS
+	case "last_loss_ms":
+		return &r.lastLossMS
 	case "latency":
 		return &r.latency
 	case "retry_tax":
@@ -108,7 +128,7 @@ func (r *foldRow) figure(name string) any {
 
 // key is the group that the row adds to.
 func (r *foldRow) key() metrics.Key {
-	k := metrics.Key{Dims: r.dims}
+	k := metrics.Key{Dims: slices.Clone(r.dims)}
 	if r.bucket != 0 {
 		k.Bucket = time.UnixMilli(r.bucket).UTC()
 	}

@@ -150,6 +150,7 @@ type foldShape struct {
 	OrphanReason    string
 	Doublings       int
 	StopDelivered   int
+	Losses          bool // the slow statement tells metrics.LossTimes
 }
 
 func newFoldShape(database string, q metrics.Query) foldShape {

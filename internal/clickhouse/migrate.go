@@ -143,14 +143,18 @@ func (s *Store) applyRetention(ctx context.Context) error {
 	if s.config.RetentionDays == 0 {
 		return nil
 	}
-	for table, column := range map[string]string{"attempts": "operation_started_at", "emitter_seqs": "last_at"} {
+	days := s.config.RetentionDays
+	for table, ttl := range map[string]string{
+		"attempts":     fmt.Sprintf("toDateTime(operation_started_at) + toIntervalDay(%d)", days),
+		"emitter_seqs": fmt.Sprintf("toDateTime(last_at) + toIntervalDay(%d)", days),
+		"rollups":      fmt.Sprintf("bucket + toIntervalDay(%d) DELETE WHERE level = 'minute'", schema.RollupMinuteDays(days)),
+	} {
 		local := s.local(table)
-		ttl := fmt.Sprintf("toDateTime(%s) + toIntervalDay(%d)", column, s.config.RetentionDays)
 		create, err := s.createQuery(ctx, local)
 		if err != nil {
 			return fmt.Errorf("read the TTL of %s: %w", local, err)
 		}
-		if strings.Contains(create, "TTL "+ttl) {
+		if strings.Contains(create, "TTL "+strings.Replace(ttl, " DELETE WHERE", " WHERE", 1)) || strings.Contains(create, "TTL "+ttl) {
 			continue
 		}
 		q := "ALTER TABLE " + s.database + "." + local + s.onCluster() + " MODIFY TTL " + ttl + " SETTINGS materialize_ttl_after_modify = 0"

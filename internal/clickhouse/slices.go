@@ -127,6 +127,13 @@ func (s *Store) estimate(ctx context.Context, q metrics.Query) (total uint64, er
 	return total, rows.Err()
 }
 
+// countAttempts is how many rows a read of the window touches.
+func (s *Store) countAttempts(ctx context.Context, q metrics.Query) (total uint64, err error) {
+	where, params := inWindow(q)
+	err = s.value(ctx, &total, "SELECT count() FROM "+s.database+".attempts WHERE "+where, params...)
+	return total, err
+}
+
 func (s *Store) blocks(ctx context.Context, q metrics.Query) ([]block, error) {
 	where, params := inWindow(q)
 	text := "SELECT intDiv(toUnixTimestamp64Milli(operation_started_at), {grain:Int64}) * {grain:Int64} AS start, count() FROM " + s.database + ".attempts WHERE " + where

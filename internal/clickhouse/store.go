@@ -41,6 +41,8 @@ type Store struct {
 
 	sliceRows        uint64 // how many rows a slice of a report reads at most
 	directOperations int    // up to how many operations of a slice are folded here instead of in SQL
+	attemptsWindow   time.Duration
+	quantileRows     uint64
 }
 
 // Open connects and makes sure that the database exists; it does not migrate.
@@ -50,7 +52,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows, directOperations: defaultDirectOperations}
+	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows, directOperations: defaultDirectOperations, attemptsWindow: attemptsWindow, quantileRows: quantileRows}
 	// The database may not exist yet: connect without it.
 	o.Auth.Database = ""
 	if s.conn, err = clickhouse.Open(o); err != nil {

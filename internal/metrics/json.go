@@ -61,6 +61,13 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(r.Unknown) > 0 {
+		names, err := json.Marshal(r.Unknown)
+		if err != nil {
+			return nil, err
+		}
+		b = append(appendKey(b, "unknown"), names...)
+	}
 	b = append(appendKey(b, "rows"), '[')
 	for i := range r.Rows {
 		if i > 0 {

@@ -28,6 +28,10 @@ func FoldPartial(attempts []retrylens.Attempt, q Query) (*Partial, error) {
 	}
 	f := newFolder(q)
 	eachOperation(candidates(attempts, q), q.AsOf, f.add)
+	return f.partial(), nil
+}
+
+func (f *folder) partial() *Partial {
 	p := &Partial{Total: f.total, Groups: make([]Group, 0, len(f.groups))}
 	for _, g := range f.groups {
 		out := Group{Key: g.Key, Counters: g.Counters}
@@ -37,5 +41,5 @@ func FoldPartial(attempts []retrylens.Attempt, q Query) (*Partial, error) {
 		}
 		p.Groups = append(p.Groups, out)
 	}
-	return p, nil
+	return p
 }

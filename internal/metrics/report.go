@@ -33,6 +33,7 @@ type Report struct {
 	Bucket       time.Duration
 	Provisional  bool
 	Completeness *Completeness // nil = nothing is known about it
+	Unknown      []string      // figures that cannot be known for this report: null in every row
 	Rows         []Row         // sorted by key
 }
 

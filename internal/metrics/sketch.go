@@ -68,6 +68,13 @@ func (s *Sketch) AddBucket(idx uint16, n uint64) {
 	s.n += n
 }
 
+// Each calls fn with every bucket that has samples, in no order.
+func (s *Sketch) Each(fn func(idx uint16, n uint64)) {
+	for idx, n := range s.counts {
+		fn(idx, n)
+	}
+}
+
 // Merge adds all samples of o.
 func (s *Sketch) Merge(o *Sketch) {
 	for idx, n := range o.counts {

@@ -200,3 +200,226 @@ TTL toDateTime(at) + toIntervalDay(400);
 CREATE TABLE IF NOT EXISTS retrylens.ingest_status AS retrylens.ingest_status_local
 ENGINE = Distributed(main, retrylens, ingest_status_local, cityHash64(node));
 
+-- 0005 rollups
+-- Sums of the fold by minute, hour and day (docs/adr/0007). The rows of a bucket
+-- are inserted as one block and carry one version; those of an older version
+-- than the bucket's row of kind 'bucket' are dead, whether merged away yet or
+-- not. kind: 'bucket' one a bucket, even an empty one; 'home' the counters by
+-- home dimensions; 'spend' what moves spend from the home provider and model to
+-- those executed (with sign: counts are modulo 2^64); 'sketch' the latencies of
+-- tenant, provider and model, as histograms of metrics.SketchIndexSigned.
+CREATE TABLE IF NOT EXISTS retrylens.rollups_local
+(
+    level             Enum8('minute' = 1, 'hour' = 2, 'day' = 3) CODEC(ZSTD(1)),
+    kind              Enum8('bucket' = 1, 'home' = 2, 'spend' = 3, 'sketch' = 4) CODEC(ZSTD(1)),
+    bucket            DateTime('UTC') CODEC(Delta(4), ZSTD(1)),
+    tenant            LowCardinality(String) CODEC(ZSTD(1)),
+    service           LowCardinality(String) CODEC(ZSTD(1)),
+    environment       LowCardinality(String) CODEC(ZSTD(1)),
+    operation         LowCardinality(String) CODEC(ZSTD(1)),
+    provider          LowCardinality(String) CODEC(ZSTD(1)),
+    model             LowCardinality(String) CODEC(ZSTD(1)),
+    executed_provider LowCardinality(String) CODEC(ZSTD(1)),
+    executed_model    LowCardinality(String) CODEC(ZSTD(1)),
+    version           UInt64 CODEC(ZSTD(1)),
+
+    -- Of kind 'bucket': when the next open operation becomes lost (Unix
+    -- milliseconds, the largest Int64 = none is open), and when the last one did.
+    next_loss_ms      Int64 DEFAULT 9223372036854775807 CODEC(ZSTD(1)),
+    last_loss_ms      Int64 CODEC(ZSTD(1)),
+
+    latency_idx       Array(UInt16) CODEC(ZSTD(1)),
+    latency_n         Array(UInt64) CODEC(ZSTD(1)),
+    retry_tax_idx     Array(UInt16) CODEC(ZSTD(1)),
+    retry_tax_n       Array(UInt64) CODEC(ZSTD(1)),
+    operations UInt64 CODEC(ZSTD(1)),
+    succeeded UInt64 CODEC(ZSTD(1)),
+    failed UInt64 CODEC(ZSTD(1)),
+    open UInt64 CODEC(ZSTD(1)),
+    lost UInt64 CODEC(ZSTD(1)),
+    attempts UInt64 CODEC(ZSTD(1)),
+    retries UInt64 CODEC(ZSTD(1)),
+    retry_successes UInt64 CODEC(ZSTD(1)),
+    retried_operations UInt64 CODEC(ZSTD(1)),
+    rescued UInt64 CODEC(ZSTD(1)),
+    failed_attempts UInt64 CODEC(ZSTD(1)),
+    shed UInt64 CODEC(ZSTD(1)),
+    upstream_calls UInt64 CODEC(ZSTD(1)),
+    hidden_calls UInt64 CODEC(ZSTD(1)),
+    duplicates_served UInt64 CODEC(ZSTD(1)),
+    duplicates_refused UInt64 CODEC(ZSTD(1)),
+    key_conflicts UInt64 CODEC(ZSTD(1)),
+    layer_upstream_calls UInt64 CODEC(ZSTD(1)),
+    layer_attempts UInt64 CODEC(ZSTD(1)),
+    retry_after_violations UInt64 CODEC(ZSTD(1)),
+    unkeyed_after_send UInt64 CODEC(ZSTD(1)),
+    rescue_cost_usd Decimal(38, 12) CODEC(ZSTD(1)),
+    executed_attempts UInt64 CODEC(ZSTD(1)),
+    executed_known_usage UInt64 CODEC(ZSTD(1)),
+    billed_tokens UInt64 CODEC(ZSTD(1)),
+    billed_cost_usd Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_attempts UInt64 CODEC(ZSTD(1)),
+    orphaned_prompt_tokens UInt64 CODEC(ZSTD(1)),
+    orphaned_completion_tokens UInt64 CODEC(ZSTD(1)),
+    orphaned_cost_usd Decimal(38, 12) CODEC(ZSTD(1)),
+    orphan_suspects UInt64 CODEC(ZSTD(1)),
+    recovered_tokens UInt64 CODEC(ZSTD(1)),
+    recovered_cost_usd Decimal(38, 12) CODEC(ZSTD(1)),
+    redundant_tokens UInt64 CODEC(ZSTD(1)),
+    redundant_cost_usd Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_hedge_lost UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_interrupted UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_abandoned UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_lost_reply UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_timeout UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_rejected_output UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_reason_error UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_usage_source_provider UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_usage_source_partial UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_usage_source_estimated UInt64 CODEC(ZSTD(1)),
+    orphaned_tokens_by_usage_source_unknown UInt64 CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_hedge_lost Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_interrupted Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_abandoned Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_lost_reply Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_timeout Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_rejected_output Decimal(38, 12) CODEC(ZSTD(1)),
+    orphaned_cost_usd_by_reason_error Decimal(38, 12) CODEC(ZSTD(1)),
+    upstream_calls_by_cause_first UInt64 CODEC(ZSTD(1)),
+    upstream_calls_by_cause_policy UInt64 CODEC(ZSTD(1)),
+    upstream_calls_by_cause_sdk UInt64 CODEC(ZSTD(1)),
+    upstream_calls_by_cause_transport UInt64 CODEC(ZSTD(1)),
+    upstream_calls_by_cause_hedge UInt64 CODEC(ZSTD(1)),
+    upstream_calls_by_cause_failover UInt64 CODEC(ZSTD(1)),
+    upstream_calls_by_cause_redelivery UInt64 CODEC(ZSTD(1)),
+    errors_by_class_rate_limited UInt64 CODEC(ZSTD(1)),
+    errors_by_class_overloaded UInt64 CODEC(ZSTD(1)),
+    errors_by_class_server_error UInt64 CODEC(ZSTD(1)),
+    errors_by_class_bad_gateway UInt64 CODEC(ZSTD(1)),
+    errors_by_class_unavailable UInt64 CODEC(ZSTD(1)),
+    errors_by_class_gateway_timeout UInt64 CODEC(ZSTD(1)),
+    errors_by_class_timeout UInt64 CODEC(ZSTD(1)),
+    errors_by_class_transport_unknown UInt64 CODEC(ZSTD(1)),
+    errors_by_class_conflict UInt64 CODEC(ZSTD(1)),
+    errors_by_class_transport_presend UInt64 CODEC(ZSTD(1)),
+    errors_by_class_quota_exhausted UInt64 CODEC(ZSTD(1)),
+    errors_by_class_auth UInt64 CODEC(ZSTD(1)),
+    errors_by_class_permission UInt64 CODEC(ZSTD(1)),
+    errors_by_class_not_found UInt64 CODEC(ZSTD(1)),
+    errors_by_class_invalid_request UInt64 CODEC(ZSTD(1)),
+    errors_by_class_payload_too_large UInt64 CODEC(ZSTD(1)),
+    errors_by_class_context_length UInt64 CODEC(ZSTD(1)),
+    errors_by_class_content_filter UInt64 CODEC(ZSTD(1)),
+    errors_by_class_refusal UInt64 CODEC(ZSTD(1)),
+    errors_by_class_empty_response UInt64 CODEC(ZSTD(1)),
+    errors_by_class_stream_interrupted UInt64 CODEC(ZSTD(1)),
+    errors_by_class_cancelled UInt64 CODEC(ZSTD(1)),
+    errors_by_class_unclassified UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_delivered UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_not_retryable UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_max_attempts UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_deadline UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_budget_exhausted UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_unkeyed UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_breaker_open UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_partial_stream UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_caller_gone UInt64 CODEC(ZSTD(1)),
+    stops_by_reason_repeated_identically UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_0 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_1 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_2 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_3 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_4 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_5 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_6 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_7 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_8 UInt64 CODEC(ZSTD(1)),
+    attempts_by_position_9 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_0 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_1 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_2 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_3 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_4 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_5 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_6 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_7 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_8 UInt64 CODEC(ZSTD(1)),
+    successes_by_position_9 UInt64 CODEC(ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(version)
+PARTITION BY (level, toYYYYMM(bucket))
+ORDER BY (level, kind, toStartOfHour(bucket), tenant, bucket, service, environment, operation, provider, model, executed_provider, executed_model)
+TTL bucket + toIntervalDay(431) DELETE WHERE level = 'minute'
+SETTINGS non_replicated_deduplication_window = 0, ratio_of_defaults_for_sparse_serialization = 0.8;
+
+CREATE TABLE IF NOT EXISTS retrylens.rollups AS retrylens.rollups_local
+ENGINE = Distributed(main, retrylens, rollups_local, intHash64(toUnixTimestamp(bucket)));
+
+-- Which minutes have got rows that no rollup has seen. A mark is one minute of
+-- one inserted block; what was seen is marked again with sign -1. A set survives
+-- repeats, so it does not matter how often a block is sent.
+CREATE TABLE IF NOT EXISTS retrylens.rollup_marks_local
+(
+    minute    DateTime('UTC') CODEC(Delta(4), ZSTD(1)),
+    mark      UUID,
+    marked_at DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1)),
+    sign      Int8
+)
+ENGINE = CollapsingMergeTree(sign)
+ORDER BY (minute, mark)
+TTL toDateTime(marked_at) + toIntervalDay(30)
+SETTINGS non_replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS retrylens.rollup_marks AS retrylens.rollup_marks_local
+ENGINE = Distributed(main, retrylens, rollup_marks_local, cityHash64(mark));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS retrylens.rollup_marks_of_attempts_local TO retrylens.rollup_marks_local AS
+SELECT minute, generateUUIDv4() AS mark, now64(3, 'UTC') AS marked_at, toInt8(1) AS sign
+FROM (SELECT DISTINCT toDateTime(toStartOfMinute(operation_started_at), 'UTC') AS minute FROM retrylens.attempts_local);
+
+-- The same for what is laid over the attempts; the finaliser finds their minutes.
+CREATE TABLE IF NOT EXISTS retrylens.rollup_overlay_marks_local
+(
+    kind       Enum8('settlement' = 1, 'price' = 2),
+    provider   LowCardinality(String),
+    name       String CODEC(ZSTD(1)),
+    valid_from DateTime64(3, 'UTC'),
+    mark       UUID,
+    marked_at  DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1)),
+    sign       Int8
+)
+ENGINE = CollapsingMergeTree(sign)
+ORDER BY (kind, provider, name, valid_from, mark)
+TTL toDateTime(marked_at) + toIntervalDay(30)
+SETTINGS non_replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS retrylens.rollup_overlay_marks AS retrylens.rollup_overlay_marks_local
+ENGINE = Distributed(main, retrylens, rollup_overlay_marks_local, cityHash64(mark));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS retrylens.rollup_marks_of_settlements_local TO retrylens.rollup_overlay_marks_local AS
+SELECT 'settlement' AS kind, provider, provider_request_id AS name, toDateTime64(0, 3, 'UTC') AS valid_from,
+    generateUUIDv4() AS mark, now64(3, 'UTC') AS marked_at, toInt8(1) AS sign
+FROM retrylens.settlements_local;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS retrylens.rollup_marks_of_prices_local TO retrylens.rollup_overlay_marks_local AS
+SELECT 'price' AS kind, provider, model AS name, valid_from,
+    generateUUIDv4() AS mark, now64(3, 'UTC') AS marked_at, toInt8(1) AS sign
+FROM retrylens.prices_local;
+
+-- What finalisers did: 'marked' = every minute that had attempts was marked, from
+-- then on marks tell all; 'pass' = all marks that were there at its start are done.
+CREATE TABLE IF NOT EXISTS retrylens.rollup_runs_local
+(
+    kind        Enum8('marked' = 1, 'pass' = 2),
+    started_at  DateTime64(3, 'UTC'),
+    finished_at DateTime64(3, 'UTC'),
+    minutes     UInt64,
+    expired     UInt64
+)
+ENGINE = MergeTree()
+ORDER BY finished_at
+TTL toDateTime(finished_at) + toIntervalDay(30);
+
+CREATE TABLE IF NOT EXISTS retrylens.rollup_runs AS retrylens.rollup_runs_local
+ENGINE = Distributed(main, retrylens, rollup_runs_local, rand());
+

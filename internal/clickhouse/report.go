@@ -1,0 +1,76 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// Report answers a query, exactly but for quantiles, which are within 0.4 %; with
+// Query.Bucket it is a series, a row for each bucket and group.
+//
+// Windows of up to 6 hours are read from attempts, longer ones from rollups where
+// these have seen everything, and from attempts elsewhere: at edges off a minute,
+// for what was inserted since the last run of the finaliser, and where an as_of
+// would judge unfinished operations otherwise. Both agree on every figure. Rollups
+// hold quantiles by tenant, provider and model; for others attempts are read if
+// they are up to 5 million, beyond that they are named in Report.Unknown.
+//
+// Attempts are read in slices of bounded size, so that memory in the engine does
+// not grow with the window.
+func (s *Store) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
+	if err := q.Validate(); err != nil {
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	}
+	f := newFolder(q)
+	unknown, err := s.fold(ctx, f, q)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.completeness(ctx, q, f.total)
+	if err != nil {
+		return nil, err
+	}
+	report := metrics.NewReport(q, f.rows(len(unknown) == 0), f.total.Open, c)
+	report.Unknown = unknown
+	return report, nil
+}
+
+// fold adds everything that q asks for and returns the figures that it could not.
+func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown []string, err error) {
+	if !sketched(q) && !q.Spend() {
+		if unknown, err = s.unknownQuantiles(ctx, q); err != nil {
+			return nil, err
+		}
+		if unknown == nil {
+			return nil, s.foldAttempts(ctx, f, q)
+		}
+	}
+	done, err := s.foldRollups(ctx, f, q)
+	if err == nil && !done {
+		*f = *newFolder(f.q)
+		return nil, s.foldAttempts(ctx, f, q)
+	}
+	return unknown, err
+}
+
+// unknownQuantiles are the figures that rollups do not hold, unless the window has
+// few enough attempts to read them.
+func (s *Store) unknownQuantiles(ctx context.Context, q metrics.Query) ([]string, error) {
+	if bounded(q) && q.To.Sub(q.From) <= s.attemptsWindow {
+		return nil, nil
+	}
+	count := s.estimate
+	if s.config.Cluster != "" { // no estimate through a Distributed table
+		count = s.countAttempts
+	}
+	rows, err := count(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: estimate the window: %w", err)
+	}
+	if rows <= s.quantileRows {
+		return nil, nil
+	}
+	return []string{"latency_ms", "retry_tax_ms"}, nil
+}
