@@ -39,7 +39,7 @@ func (l *lateStore) get(ctx context.Context) (*Store, error) {
 	}
 	s, err := l.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, &openError{err}
 	}
 	l.store.Store(s)
 	return s, nil
@@ -59,6 +59,22 @@ func (l *lateStore) open(ctx context.Context) (*Store, error) {
 	}
 	l.keep.Store(int64(keep))
 	return s, nil
+}
+
+// openError is about opening a store, when no record was sent yet: its text holds
+// nothing of one.
+type openError struct{ err error }
+
+func (e *openError) Error() string { return e.err.Error() }
+func (e *openError) Unwrap() error { return e.err }
+
+// describe is what of an error of a lateStore may be logged.
+func describe(err error) string {
+	var opening *openError
+	if errors.As(err, &opening) {
+		return opening.Error()
+	}
+	return clickhouse.Describe(err)
 }
 
 // Write is Store.Write.

@@ -189,6 +189,7 @@ func (r *serving) prepare() error {
 	r.drainer, err = drain.New(drain.Options{
 		Spool: r.spool, Sink: r.store, Observer: r.metrics, Logger: r.logger,
 		Classify:    func(err error) drain.Kind { return drainKinds[clickhouse.Classify(err)] },
+		Describe:    describe,
 		DeadLetters: drain.NewDeadLetters(r.o.SpoolDir),
 	})
 	return err

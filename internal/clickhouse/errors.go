@@ -2,7 +2,10 @@ package clickhouse
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -48,6 +51,37 @@ func Classify(err error) Kind {
 		}
 	}
 	return KindRetry
+}
+
+// Describe is what may be logged of an error of Write: the code of an exception, or
+// what is wrong with the way to the store. The texts of exceptions may hold values
+// of records, as may what a proxy answers; they are left out.
+func Describe(err error) string {
+	if code, _, ok := exception(err); ok {
+		return "code " + strconv.Itoa(code)
+	}
+	var answer *clickhouse.HTTPError
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &answer):
+		return "HTTP status " + strconv.Itoa(answer.StatusCode)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(err, context.Canceled):
+		return "stopped"
+	case errors.As(err, &certificate):
+		return certificate.Error()
+	case errors.As(err, &network):
+		return network.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection ended"
+	case Classify(err) == KindData:
+		return "a value cannot be encoded"
+	case errors.Is(err, ErrUnreachable):
+		return ErrUnreachable.Error()
+	}
+	return ""
 }
 
 // httpException is how an exception reads in an answer over HTTP.

@@ -119,27 +119,6 @@ func TestBadRecordsAnywhere(t *testing.T) {
 	}
 }
 
-// Many records that are all refused for one and the same reason may be fine and
-// the store not: they are tried twice, unless it took others meanwhile.
-func TestAUniformRefusalGetsASecondLook(t *testing.T) {
-	inBubble(t, nil, func(r *rig) {
-		r.store.failWith(refuse(always, same))
-		r.segment(200)
-		if r.seen.died != 0 || len(r.spool.Sealed()) != 1 || r.seen.retried["fatal"] != 1 {
-			t.Errorf("%+v", r.seen)
-		}
-		r.store.failWith(nil) // the store was mended
-		r.flush(time.Minute)
-		r.requireStored(200)
-		r.store.failWith(refuse(always, same))
-		r.segment(63) // few
-		r.flush(time.Millisecond)
-		if r.seen.died != 63 {
-			t.Errorf("%+v", r.seen)
-		}
-	})
-}
-
 // An error of the whole store is never a dead letter.
 func TestAFatalErrorOfEveryRecordIsNoDeadLetter(t *testing.T) {
 	for _, failure := range []error{errFatal, errDown, errMuch} {

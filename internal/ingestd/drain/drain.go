@@ -23,6 +23,7 @@ const (
 	Data  Kind = "data"  // a record in the batch is refused for what it holds: halve the batch
 	Split Kind = "split" // the batch is too much at once: halve it
 	Fatal Kind = "fatal" // it passes when somebody does something: report, wait longer
+	Local Kind = "local" // not the sink's: a file of the spool or of dead letters; the drainer's own
 )
 
 // Spool is what is drained.
@@ -38,10 +39,14 @@ type Spool interface {
 type Options struct {
 	Spool       Spool
 	Sink        ingest.Sink      // calls overlap: it must allow that
-	Classify    func(error) Kind // of an error of the sink
+	Classify    func(error) Kind // of an error of the sink; never Local
 	DeadLetters *DeadLetters
 	Observer    Observer
 	Logger      *slog.Logger // nil = none
+	// Describe is what of an error of the sink is logged beside its kind. It must
+	// not hold what a record does: the whole text may, and is for the file of
+	// reasons only. nil = nothing.
+	Describe func(error) string
 
 	Workers       int           // inserts at the same time; 0 = DefaultWorkers
 	BatchRows     int           // most rows of an insert; 0 = DefaultBatchRows
@@ -66,9 +71,6 @@ const (
 	DefaultMaxBackoff    = 15 * time.Second
 )
 
-// secondLook is how long a segment waits whose every record was refused.
-const secondLook = 10 * time.Second
-
 // newestShare: of so many segments one is the newest, the others the oldest.
 const newestShare = 4
 
@@ -80,13 +82,15 @@ type Drainer struct {
 	claimed  map[uint64]bool
 	failures map[uint64]failure // of segments that failed
 	picks    int
-	pause    time.Time       // the sink is down: nobody tries before
-	downs    int             // how often in a row
-	stored   int             // segments
-	taken    int             // records that the sink took
-	buried   map[uint64]bool // segments that may have dead letters in the file
-	added    map[uint64]int  // dead letters that were not counted yet
-	suspects map[uint64]bool // segments whose every record was refused
+	pause    time.Time          // the sink is down: nobody tries before
+	downs    int                // how often in a row
+	stored   int                // segments
+	known    *retrylens.Attempt // the last record that the sink took
+	refusing bool               // the sink refuses everything
+	bisects  int                // segments that are bisected now
+	buried   map[uint64]bool    // segments that may have dead letters in the file
+	added    map[uint64]int     // dead letters that were not counted yet
+	suspects map[uint64]bool    // segments whose every record was refused
 	wake     chan struct{}
 }
 
@@ -114,6 +118,9 @@ func New(o Options) (*Drainer, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Describe == nil {
+		o.Describe = func(error) string { return "" }
 	}
 	o.Workers = positive(o.Workers, DefaultWorkers)
 	o.BatchRows = positive(o.BatchRows, DefaultBatchRows)
@@ -201,9 +208,13 @@ func (d *Drainer) claim(now time.Time) (g spool.Segment, wait time.Duration, ok 
 		return g, wait, false
 	}
 	d.picks++
-	g = free[0]
-	if d.picks%newestShare == 0 {
+	switch {
+	case d.refusing: // whichever: one that it takes tells that only others are bad
+		g = free[d.picks%len(free)]
+	case d.picks%newestShare == 0:
 		g = free[len(free)-1]
+	default:
+		g = free[0]
 	}
 	d.claimed[g.ID] = true
 	return g, 0, true
@@ -240,44 +251,49 @@ func (d *Drainer) release(g spool.Segment, err error, stopping bool) {
 		delete(d.buried, g.ID)
 		delete(d.added, g.ID)
 		delete(d.suspects, g.ID)
-		d.downs = 0
+		d.downs, d.refusing = 0, false
 		d.stored++
 		return
 	}
 	if stopping {
 		return
 	}
-	kind := d.kind(err)
-	f, again := d.failures[g.ID]
-	var own *segmentError
-	if mine := errors.As(err, &own); mine || again && f.stored < d.stored {
-		f.times++
-		f.until = time.Now().Add(d.backoff(f.times))
-	}
-	if errors.Is(err, errAllRefused) {
-		f.until = time.Now().Add(secondLook)
-	}
-	if own == nil {
-		d.downs++
-		d.pause = time.Now().Add(d.backoff(d.downs))
-	}
-	f.stored = d.stored
-	d.failures[g.ID] = f
-	d.o.Observer.Retried(string(kind))
-	level := d.o.Logger.Warn
-	if kind == Fatal {
-		level = d.o.Logger.Error
-	}
-	level("a segment waits for the store", "segment", g.ID, "kind", kind, "times", max(f.times, d.downs), "err", err)
+	d.fail(g, d.faultOf(err))
 }
 
-// kind is what an error means: what we cannot tell may pass.
-func (d *Drainer) kind(err error) Kind {
-	var own *segmentError
-	if errors.As(err, &own) {
-		return own.kind
+// fail makes a segment wait, or everybody, and tells.
+func (d *Drainer) fail(g spool.Segment, f *fault) {
+	now := time.Now()
+	s, again := d.failures[g.ID]
+	if f.alone || again && s.stored < d.stored {
+		s.times++
+		s.until = now.Add(d.backoff(s.times))
 	}
-	return d.o.Classify(err)
+	if f.wait > 0 {
+		s.until = now.Add(f.wait)
+	}
+	if !f.alone {
+		d.downs++
+		d.pause = now.Add(d.backoff(d.downs))
+		d.refusing = f.refuses
+	}
+	s.stored = d.stored
+	d.failures[g.ID] = s
+	d.o.Observer.Retried(string(f.kind))
+	level := d.o.Logger.Warn
+	if f.kind == Fatal || f.kind == Local {
+		level = d.o.Logger.Error
+	}
+	level("a segment waits", "segment", g.ID, "kind", f.kind, "times", max(s.times, d.downs), "err", f.text)
+}
+
+// faultOf is what an error means: what we cannot tell is the sink's.
+func (d *Drainer) faultOf(err error) *fault {
+	var f *fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &fault{kind: d.o.Classify(err), text: d.o.Describe(err), err: err}
 }
 
 // backoff is full jitter over a doubling cap.
@@ -289,14 +305,23 @@ func (d *Drainer) backoff(times int) time.Duration {
 	return d.o.MinBackoff/2 + rand.N(limit) //nolint:gosec // jitter
 }
 
-// segmentError is about one segment: others may be stored meanwhile.
-type segmentError struct {
-	kind Kind
-	err  error
+// fault is why a segment was not stored.
+type fault struct {
+	kind    Kind
+	alone   bool          // it is about this segment: others may be stored meanwhile
+	refuses bool          // the sink refuses everything
+	wait    time.Duration // until the segment is tried again; 0 = as its backoff says
+	text    string        // for the log: nothing that a record holds
+	err     error
 }
 
-func (e *segmentError) Error() string { return e.err.Error() }
-func (e *segmentError) Unwrap() error { return e.err }
+func (f *fault) Error() string { return f.text }
+func (f *fault) Unwrap() error { return f.err }
+
+// local is a fault of a file of ours.
+func local(err error) *fault {
+	return &fault{kind: Local, alone: true, text: err.Error(), err: err}
+}
 
 // worker drains one segment after another.
 type worker struct {
@@ -307,34 +332,37 @@ type worker struct {
 
 // drain stores a segment and deletes it.
 func (w *worker) drain(ctx context.Context, g spool.Segment) error {
-	w.batch = w.batch[:0]
-	b := w.d.bisect(ctx, g)
-	err := w.reader.Read(g, func(a retrylens.Attempt) error {
-		w.batch = append(w.batch, a)
-		if len(w.batch) < w.d.o.BatchRows {
-			return nil
-		}
-		return w.flush(b)
-	})
-	if err == nil {
-		err = w.flush(b)
+	b := &bisection{d: w.d, ctx: ctx, segment: g}
+	defer b.end()
+	if err := w.storeAll(b); err != nil {
+		return err
 	}
-	if err == nil {
-		err = b.bury()
-	}
-	if err != nil {
+	if err := b.bury(); err != nil {
 		return err
 	}
 	if err := w.d.o.Spool.Delete(g); err != nil {
-		return &segmentError{Fatal, err}
+		return local(err)
 	}
 	return nil
 }
 
-func (d *Drainer) bisect(ctx context.Context, g spool.Segment) *bisection {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return &bisection{d: d, ctx: ctx, segment: g, before: d.taken}
+func (w *worker) storeAll(b *bisection) error {
+	w.batch = w.batch[:0]
+	var failed error // of the sink: any other is one of reading
+	err := w.reader.Read(b.segment, func(a retrylens.Attempt) error {
+		w.batch = append(w.batch, a)
+		if len(w.batch) == w.d.o.BatchRows {
+			failed = w.flush(b)
+		}
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return local(err)
+	}
+	return w.flush(b)
 }
 
 // flush stores the batch: the same rows every time the segment is tried.
@@ -356,8 +384,9 @@ func (d *Drainer) insert(ctx context.Context, rows []retrylens.Attempt) error {
 	err := d.o.Sink.Write(ctx, rows)
 	d.o.Observer.Inserted(len(rows), time.Since(began), err)
 	if err == nil {
+		last := rows[len(rows)-1]
 		d.mu.Lock()
-		d.taken += len(rows)
+		d.known = &last
 		d.mu.Unlock()
 	}
 	return err
