@@ -2,11 +2,14 @@ package app
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,12 +23,17 @@ import (
 
 // SimulateOptions say what is simulated, and where it is written.
 type SimulateOptions struct {
+	Scenario  string // "" = masked_outage
 	Seed      uint64
-	Hours     float64 // 0 = 24; a trace brings its own
-	Start     string  // see query.ParseTime; "" = so that it ends now
-	PerMinute float64 // 0 = 60; a trace brings its own
-	Trace     string  // CSV of arrivals, "" = random ones
-	Out       string  // NDJSON; compressed by .gz, .zst; "-" or "" = Streams.Out
+	Hours     float64       // 0 = 24; a trace brings its own
+	Start     string        // see query.ParseTime; "" = so that it ends now
+	PerMinute float64       // 0 = 60; a trace brings its own
+	Trace     string        // CSV of arrivals, "" = random ones
+	Size      int           // 1..5; 0 = 3
+	At        time.Duration // of the incident; 0 = a third into the time
+	For       time.Duration // 0 = the scenario's own
+	Out       string        // NDJSON; compressed by .gz, .zst; "-" or "" = Streams.Out
+	Truth     string        // NDJSON of what was so and when; "" = none
 	Streams   Streams
 	Now       func() time.Time // nil = time.Now
 }
@@ -39,26 +47,55 @@ type Simulate struct {
 // maxSimulatedHours is a year and a day.
 const maxSimulatedHours = 366 * 24
 
+// ScenarioNames are those of all scenarios.
+func ScenarioNames() []string { return sim.Names() }
+
+// ListScenarios writes a line for each.
+func ListScenarios(w io.Writer) error {
+	for _, s := range sim.Scenarios() {
+		if _, err := fmt.Fprintf(w, "%-22s %s\n", s.Name, s.Summary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // NewSimulate checks the options and reads the trace.
 func NewSimulate(o SimulateOptions) (*Simulate, error) {
-	switch {
-	case !(o.Hours >= 0 && o.Hours <= maxSimulatedHours):
-		return nil, usagef("--hours must be within 0..%d, got %v", maxSimulatedHours, o.Hours)
-	case !(o.PerMinute >= 0 && o.PerMinute <= 1e6):
-		return nil, usagef("--per-minute must be within 0..1000000, got %v", o.PerMinute)
-	case o.Trace != "" && (o.Hours != 0 || o.PerMinute != 0):
-		return nil, usagef("--trace brings its own times: leave --hours and --per-minute out")
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	s := &Simulate{o: o, sim: sim.Options{
-		Seed: o.Seed, Duration: time.Duration(o.Hours * float64(time.Hour)), OperationsPerMinute: o.PerMinute,
+		Scenario: o.Scenario, Seed: o.Seed, Duration: time.Duration(o.Hours * float64(time.Hour)), OperationsPerMinute: o.PerMinute,
+		Size: o.Size, At: o.At, For: o.For,
 	}}
 	if err := s.readTrace(); err != nil {
 		return nil, err
 	}
 	return s, s.setStart()
+}
+
+func (o *SimulateOptions) validate() error {
+	switch {
+	case !(o.Hours >= 0 && o.Hours <= maxSimulatedHours):
+		return usagef("--hours must be within 0..%d, got %v", maxSimulatedHours, o.Hours)
+	case !(o.PerMinute >= 0 && o.PerMinute <= 1e6):
+		return usagef("--ops-per-minute must be within 0..1000000, got %v", o.PerMinute)
+	case o.Trace != "" && (o.Hours != 0 || o.PerMinute != 0):
+		return usagef("--trace brings its own times: leave --hours and --ops-per-minute out")
+	case o.Scenario != "" && !slices.Contains(sim.Names(), o.Scenario):
+		return usagef("--scenario must be one of %s, got %.40q", strings.Join(sim.Names(), ", "), o.Scenario)
+	case o.Size < 0 || o.Size > sim.Sizes:
+		return usagef("--size must be within 1..%d, got %d", sim.Sizes, o.Size)
+	case o.At < 0 || o.For < 0:
+		return usagef("--at and --for must not be negative, got %v and %v", o.At, o.For)
+	case o.Truth != "" && o.Truth == o.Out:
+		return usagef("--truth and --out must be different files, both are %s", o.Out)
+	}
+	return nil
 }
 
 func (s *Simulate) readTrace() error {
@@ -100,26 +137,63 @@ func (s *Simulate) duration() time.Duration {
 	return 24 * time.Hour
 }
 
-// Run writes the records.
-func (s *Simulate) Run(ctx context.Context) (err error) {
-	out, err := openNDJSON(s.o.Out, s.o.Streams.Out)
+// Run writes the records, then the truth.
+func (s *Simulate) Run(ctx context.Context) error {
+	simulation, err := sim.Build(s.sim)
+	if err != nil {
+		return fmt.Errorf("simulate: %w", err)
+	}
+	records, err := s.writeRecords(ctx, simulation)
 	if err != nil {
 		return err
 	}
+	if err := s.writeTruth(simulation.Truth); err != nil {
+		return err
+	}
+	err = s.tell("simulated %s from %s with seed %d: %d records\n", s.duration().Round(time.Second), s.sim.Start.Format(time.RFC3339), s.o.Seed, records)
+	for _, t := range simulation.Truth {
+		err = errors.Join(err, s.tell("truth: %s\n", t))
+	}
+	return err
+}
+
+func (s *Simulate) tell(format string, args ...any) error {
+	_, err := fmt.Fprintf(s.o.Streams.Err, format, args...)
+	return err
+}
+
+func (s *Simulate) writeRecords(ctx context.Context, simulation *sim.Simulation) (n uint64, err error) {
+	out, err := openNDJSON(s.o.Out, s.o.Streams.Out)
+	if err != nil {
+		return 0, err
+	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	records := 0
 	var line []byte
-	err = sim.Run(ctx, s.sim, func(a *retrylens.Attempt) error {
-		records++
+	stats, err := simulation.World.Run(ctx, func(a *retrylens.Attempt) error {
 		line = append(a.AppendJSON(line[:0]), '\n')
 		_, err := out.Write(line)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("simulate: %w", err)
+		return stats.Records, fmt.Errorf("simulate: %w", err)
 	}
-	fmt.Fprintf(s.o.Streams.Err, "simulated %s from %s with seed %d: %d records\n",
-		s.duration().Round(time.Second), s.sim.Start.Format(time.RFC3339), s.o.Seed, records)
+	return stats.Records, nil
+}
+
+func (s *Simulate) writeTruth(truth []sim.Truth) error {
+	if s.o.Truth == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	for _, t := range truth {
+		if err := e.Encode(t); err != nil {
+			return fmt.Errorf("--truth: %w", err)
+		}
+	}
+	if err := os.WriteFile(s.o.Truth, b.Bytes(), 0o600); err != nil {
+		return fmt.Errorf("--truth: %w", err)
+	}
 	return nil
 }
 

@@ -176,13 +176,13 @@ func TestOptionsOfImportAndSimulate(t *testing.T) {
 	imports := func(o app.ImportOptions) error { _, err := app.NewImport(o); return err }
 	simulates := func(o app.SimulateOptions) error { _, err := app.NewSimulate(o); return err }
 	for want, err := range map[string]error{
-		"no file given":      imports(app.ImportOptions{}),
-		"given 2 times":      imports(app.ImportOptions{Files: []string{"-", "-"}}),
-		"--tenant":           imports(app.ImportOptions{Files: []string{"-"}, Tenant: strings.Repeat("x", 65)}),
-		"--hours must be":    simulates(app.SimulateOptions{Hours: -1}),
-		"--per-minute must":  simulates(app.SimulateOptions{PerMinute: 2e6}),
-		"--start: no time":   simulates(app.SimulateOptions{Start: "soon"}),
-		"--trace brings its": simulates(app.SimulateOptions{Trace: "x", Hours: 1}),
+		"no file given":         imports(app.ImportOptions{}),
+		"given 2 times":         imports(app.ImportOptions{Files: []string{"-", "-"}}),
+		"--tenant":              imports(app.ImportOptions{Files: []string{"-"}, Tenant: strings.Repeat("x", 65)}),
+		"--hours must be":       simulates(app.SimulateOptions{Hours: -1}),
+		"--ops-per-minute must": simulates(app.SimulateOptions{PerMinute: 2e6}),
+		"--start: no time":      simulates(app.SimulateOptions{Start: "soon"}),
+		"--trace brings its":    simulates(app.SimulateOptions{Trace: "x", Hours: 1}),
 	} {
 		var usage *app.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

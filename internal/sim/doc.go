@@ -1,12 +1,9 @@
-// Package sim makes attempt records of a small fleet that never ran: callers
-// with a plain retry loop, two providers and a virtual clock. It is pure and
-// seeded: the same options give the same records, in no time.
+// Package sim names the worlds worth simulating: scenarios, each with a fleet, what
+// goes wrong and when, and the ground truth beside it, so that what a report or a
+// detector says can be held to what really happened. They are played by package
+// world; [Run] gives their attempt records, the same ones for the same options.
 //
-// An incident is a [Fault] of a provider: shares of requests that fail or hang
-// and a factor of latency. What a report then shows (amplification, a flat error
-// ratio, a falling retry success) follows from the fault and the retry policy;
-// no figure is drawn. Providers, callers and clock do not know each other's
-// insides; a request and a reply are all that passes between them.
+// A scenario says what breaks, never what a figure will be.
 //
 // Latencies are drawn with package math, whose last digit may differ between
 // processor architectures: bytes are promised on one architecture.

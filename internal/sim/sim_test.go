@@ -1,14 +1,15 @@
 package sim_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,36 +19,27 @@ import (
 	"github.com/retrylens/retrylens/internal/wire"
 )
 
-var update = flag.Bool("update", false, "write the golden hash anew")
+var update = flag.Bool("update", false, "write the golden hashes anew")
 
-var start = time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
-
-func simulate(t testing.TB, opt sim.Options) []retrylens.Attempt {
-	t.Helper()
-	if opt.Start.IsZero() {
-		opt.Start = start
-	}
-	var got []retrylens.Attempt
-	if err := sim.Run(t.Context(), opt, func(a *retrylens.Attempt) error { got = append(got, *a); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-func ndjson(attempts []retrylens.Attempt) []byte {
-	var b []byte
-	for i := range attempts {
-		b = append(attempts[i].AppendJSON(b), '\n')
-	}
-	return b
-}
-
+// TestTheSameSeedGivesTheSameBytes: every scenario, held to a hash.
 func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
-	const golden = "testdata/seed7-3h.sha256"
-	sum := sha256.Sum256(ndjson(simulate(t, sim.Options{Seed: 7, Duration: 3 * time.Hour})))
-	got := hex.EncodeToString(sum[:]) + "\n"
+	const golden = "testdata/seed7-1h.sha256"
+	var got strings.Builder
+	for _, s := range sim.Scenarios() {
+		o := sim.Options{Scenario: s.Name, Seed: 7, Duration: time.Hour}
+		first := ndjson(play(t, o).attempts)
+		sum := sha256.Sum256(first)
+		fmt.Fprintf(&got, "%s  %s\n", hex.EncodeToString(sum[:]), s.Name)
+		if !bytes.Equal(first, ndjson(play(t, o).attempts)) {
+			t.Errorf("%s: the second run gives other bytes", s.Name)
+		}
+		o.Seed = 8
+		if bytes.Equal(first, ndjson(play(t, o).attempts)) {
+			t.Errorf("%s: another seed gives the same bytes", s.Name)
+		}
+	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,172 +47,72 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got != string(want) {
-		t.Errorf("hash %swant %s(go test ./internal/sim -update, if the change is meant)", got, want)
-	}
-	other := sha256.Sum256(ndjson(simulate(t, sim.Options{Seed: 8, Duration: 3 * time.Hour})))
-	if other == sum {
-		t.Error("another seed gives the same")
+	if got.String() != string(want) {
+		t.Errorf("hashes\n%swant\n%s(go test ./internal/sim -update, if the change is meant)", got.String(), want)
 	}
 }
 
-func TestEveryRecordIsValidAndInOrderOfItsEnd(t *testing.T) {
-	attempts := simulate(t, sim.Options{Seed: 1, Duration: 6 * time.Hour})
-	back, err := wire.DecodeAll(strings.NewReader(string(ndjson(attempts))))
-	if err != nil || len(back) != len(attempts) {
-		t.Fatalf("%d of %d read back, %v", len(back), len(attempts), err)
-	}
-	seq, last := map[string]int64{}, int64(0)
-	for i, a := range back {
-		if err := a.Validate(retrylens.Limits{Now: start.Add(7 * time.Hour)}); err != nil {
-			t.Fatalf("record %d: %v", i, err)
-		}
-		if a.Revision > 0 {
-			continue
-		}
-		if a.Seq.Value != seq[a.Emitter] {
-			t.Fatalf("record %d: seq %d of %s, want %d", i, a.Seq.Value, a.Emitter, seq[a.Emitter])
-		}
-		seq[a.Emitter]++
-		if a.EndUnixMS() < last-1 { // both ends are cut to the millisecond
-			t.Fatalf("record %d ends before the one before it", i)
-		}
-		last = a.EndUnixMS()
-	}
-}
-
-// figures is a simple fold: enough to see an incident, not the derived metrics.
-type figures struct {
-	operations, failed, attempts, retries, retrySuccesses int
-	latency                                               []int64
-}
-
-func (f figures) errorRatio() float64    { return float64(f.failed) / float64(f.operations) }
-func (f figures) amplification() float64 { return float64(f.attempts) / float64(f.operations) }
-func (f figures) retrySuccess() float64  { return float64(f.retrySuccesses) / float64(f.retries) }
-
-func (f figures) quantile(q float64) int64 {
-	slices.Sort(f.latency)
-	return f.latency[int(math.Ceil(q*float64(len(f.latency))))-1]
-}
-
-func fold(attempts []retrylens.Attempt, provider string, from, to time.Duration) figures {
-	var f figures
-	for _, a := range attempts {
-		at := a.OperationStartedAt.Sub(start)
-		if a.Revision > 0 || at < from || at >= to || provider != "" && a.Provider != provider {
-			continue
-		}
-		f.attempts++
-		success := a.Outcome == retrylens.OutcomeSuccess
-		if a.Attempt > 0 {
-			f.retries++
-			if success {
-				f.retrySuccesses++
+func TestEveryRecordOfEveryScenarioIsValid(t *testing.T) {
+	for _, s := range sim.Scenarios() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, seed := range seeds {
+				p := play(t, sim.Options{Scenario: s.Name, Seed: seed, Size: 1 + int(seed)*2%sim.Sizes})
+				back, err := wire.DecodeAll(bytes.NewReader(ndjson(p.attempts)))
+				if err != nil || len(back) != len(p.attempts) || uint64(len(back)) != p.stats.Records {
+					t.Fatalf("seed %d: %d of %d read back, %d counted, %v", seed, len(back), len(p.attempts), p.stats.Records, err)
+				}
+				for i := range back {
+					if err := back[i].Validate(retrylens.Limits{Now: p.end}); err != nil && back[i].StartedAt.Before(p.end) {
+						t.Fatalf("seed %d, record %d: %v: %s", seed, i, err, back[i].AppendJSON(nil))
+					}
+				}
+				checkEmitters(t, back, p)
+				checkLogic(t, p)
 			}
-		}
-		if !a.Final.Value {
-			continue
-		}
-		f.operations++
-		if success {
-			f.latency = append(f.latency, a.EndUnixMS()-a.OperationStartedAt.UnixMilli())
-		} else {
-			f.failed++
-		}
+		})
 	}
-	return f
 }
 
-func TestTheMaskedOutageIsMasked(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3} {
-		attempts := simulate(t, sim.Options{Seed: seed})
-		for _, provider := range []string{"openai", ""} {
-			healthy := fold(attempts, provider, 0, 8*time.Hour)
-			outage := fold(attempts, provider, 8*time.Hour, 16*time.Hour)
-			after := fold(attempts, provider, 16*time.Hour, 24*time.Hour)
-			t.Logf("seed %d %q: error ratio %.4f → %.4f → %.4f, amplification %.3f → %.3f → %.3f, retry success %.3f → %.3f, p50 %d → %d, p99 %d → %d ms",
-				seed, provider, healthy.errorRatio(), outage.errorRatio(), after.errorRatio(), healthy.amplification(), outage.amplification(), after.amplification(),
-				healthy.retrySuccess(), outage.retrySuccess(), healthy.quantile(.5), outage.quantile(.5), healthy.quantile(.99), outage.quantile(.99))
-			want := 1.3
-			if provider == "" {
-				want = 1.2 // the other provider's operations are among them
-			}
-			if d := math.Abs(outage.errorRatio() - healthy.errorRatio()); d > 0.01 {
-				t.Errorf("seed %d %q: the error ratio moves by %.4f: not masked", seed, provider, d)
-			}
-			if outage.amplification() < want || healthy.amplification() > 1.05 || after.amplification() > 1.05 {
-				t.Errorf("seed %d %q: amplification %.3f → %.3f → %.3f", seed, provider, healthy.amplification(), outage.amplification(), after.amplification())
-			}
-			if outage.retrySuccess() > healthy.retrySuccess()-0.05 {
-				t.Errorf("seed %d %q: retry success %.3f → %.3f", seed, provider, healthy.retrySuccess(), outage.retrySuccess())
-			}
-			if provider != "" && outage.quantile(.5) < 2*healthy.quantile(.5) {
-				t.Errorf("seed %d %q: p50 %d → %d ms", seed, provider, healthy.quantile(.5), outage.quantile(.5))
-			}
+// checkEmitters: numbers run from 0 in each, revisions repeat them, and what is
+// missing is what was dropped.
+func checkEmitters(t *testing.T, attempts []retrylens.Attempt, p *played) {
+	t.Helper()
+	seen, highest := map[string]map[int64]bool{}, map[string]int64{}
+	for i := range attempts {
+		a := &attempts[i]
+		if seen[a.Emitter] == nil {
+			seen[a.Emitter] = map[int64]bool{}
 		}
-		other := fold(attempts, "anthropic", 8*time.Hour, 16*time.Hour)
-		if other.amplification() > 1.05 {
-			t.Errorf("seed %d: the other provider's amplification is %.3f", seed, other.amplification())
+		if seen[a.Emitter][a.Seq.Value] && a.Revision == 0 {
+			t.Fatalf("%s: seq %d twice", a.Emitter, a.Seq.Value)
+		}
+		seen[a.Emitter][a.Seq.Value] = true
+		highest[a.Emitter] = max(highest[a.Emitter], a.Seq.Value)
+	}
+	for emitter, h := range highest {
+		missing := uint64(h) + 1 - uint64(len(seen[emitter]))
+		if missing != p.stats.Dropped[emitter] {
+			t.Errorf("%s: %d missing, %d dropped", emitter, missing, p.stats.Dropped[emitter])
 		}
 	}
 }
 
-func TestWithoutFaultsThereIsNoIncident(t *testing.T) {
-	f := fold(simulate(t, sim.Options{Seed: 1, Duration: 6 * time.Hour, Faults: []sim.Fault{}}), "", 0, 6*time.Hour)
-	if f.amplification() > 1.05 || math.Abs(float64(f.operations)-360*60) > 1000 {
-		t.Errorf("amplification %.3f, %d operations", f.amplification(), f.operations)
+// checkLogic: what holds of every caller that has this policy engine.
+func checkLogic(t *testing.T, p *played) {
+	t.Helper()
+	all := p.fold("", time.Time{}, time.Time{})
+	if all.Open+all.Lost > all.Operations/50 && len(p.stats.Dropped) == 0 {
+		t.Errorf("%d of %d operations have no end", all.Open+all.Lost, all.Operations)
 	}
-}
-
-func TestUsageOfSomeTimeoutsIsLearnedLater(t *testing.T) {
-	var timeouts, revised int
-	first := map[string]retrylens.Attempt{}
-	for _, a := range simulate(t, sim.Options{Seed: 1}) {
-		key := a.LogicalID + string(rune('0'+a.Attempt))
-		if a.Revision == 0 {
-			first[key] = a
-			if a.ErrorClass == retrylens.ClassTimeout {
-				timeouts++
-			}
-			continue
-		}
-		revised++
-		was := first[key]
-		if was.ErrorClass != retrylens.ClassTimeout || was.PromptTokens.Set || was.UsageSource != retrylens.UsageUnknown || a.Seq != was.Seq {
-			t.Errorf("revised: %s", was.AppendJSON(nil))
-		}
-		if !a.PromptTokens.Set || !a.CostUSD.Set || a.UsageSource != retrylens.UsageProvider || a.Final != was.Final {
-			t.Errorf("revision: %s", a.AppendJSON(nil))
-		}
+	if all.UnkeyedAfterSend > 0 {
+		t.Errorf("%d unkeyed retries of what may have been sent", all.UnkeyedAfterSend)
 	}
-	if revised < timeouts/3 || revised > timeouts*2/3 || timeouts < 50 {
-		t.Errorf("%d timeouts, %d revised", timeouts, revised)
+	if all.RetryAfterViolations > 0 {
+		t.Errorf("%d retries came before the wait that was asked for", all.RetryAfterViolations)
 	}
-}
-
-func TestATraceDecidesArrivalsTokensAndSpan(t *testing.T) {
-	trace := make([]sim.Arrival, 6000)
-	for i := range trace {
-		trace[i] = sim.Arrival{At: time.Duration(i) * 100 * time.Millisecond, PromptTokens: int64(i), CompletionTokens: 10}
-	}
-	attempts := simulate(t, sim.Options{Seed: 1, Duration: time.Hour, OperationsPerMinute: 1, Trace: trace})
-	for _, third := range []struct {
-		from, to time.Duration
-		incident bool
-	}{{0, 200 * time.Second, false}, {200 * time.Second, 400 * time.Second, true}, {400 * time.Second, time.Hour, false}} {
-		f := fold(attempts, "openai", third.from, third.to)
-		if (f.amplification() > 1.2) != third.incident {
-			t.Errorf("from %v: amplification %.3f", third.from, f.amplification())
-		}
-	}
-	if f := fold(attempts, "", 0, time.Hour); f.operations != len(trace) {
-		t.Errorf("%d operations", f.operations)
-	}
-	for _, a := range attempts {
-		if a.PromptTokens.Set && !a.OperationStartedAt.Equal(start.Add(trace[a.PromptTokens.Value].At)) {
-			t.Fatalf("row %d starts at %v", a.PromptTokens.Value, a.OperationStartedAt)
-		}
+	if all.Operations != p.stats.Operations && len(p.stats.Dropped) == 0 {
+		t.Errorf("%d operations in the records, %d were begun", all.Operations, p.stats.Operations)
 	}
 }
 
@@ -243,35 +135,95 @@ func TestErrorOfEmitAndCancelEndTheRun(t *testing.T) {
 }
 
 func TestOptionsAreNamedWhenBad(t *testing.T) {
-	for field, opt := range map[string]sim.Options{
-		"Start":               {},
-		"Duration":            {Start: start, Duration: -1},
-		"OperationsPerMinute": {Start: start, OperationsPerMinute: math.NaN()},
-		"Faults[0].Provider":  {Start: start, Faults: []sim.Fault{{Provider: "nobody"}}},
-		"Faults[0]: From":     {Start: start, Faults: []sim.Fault{{Provider: "openai", From: 2, To: 1}}},
-		"Faults[0]: a rate":   {Start: start, Faults: []sim.Fault{{Provider: "openai", HangRate: 2}}},
-		"LatencyFactor":       {Start: start, Faults: []sim.Fault{{Provider: "openai", LatencyFactor: math.Inf(1)}}},
+	for field, o := range map[string]sim.Options{
+		"Start":                   {},
+		"Duration":                {Start: start, Duration: -1},
+		"OperationsPerMinute":     {Start: start, OperationsPerMinute: math.NaN()},
+		"Size":                    {Start: start, Size: 6},
+		"Options.At":              {Start: start, At: -1},
+		`no scenario "nothing"`:   {Start: start, Scenario: "nothing"},
+		"Options.Series":          {Start: start, Incidents: []sim.Incident{{Scenario: "outage"}}},
+		"Incidents[0].Series":     {Start: start, Series: 2, Incidents: []sim.Incident{{Scenario: "outage", Series: 2}}},
+		"a fleet of its own":      {Start: start, Series: 2, Incidents: []sim.Incident{{Scenario: "metastable"}}},
+		"Incidents[0] is out":     {Start: start, Series: 2, Incidents: []sim.Incident{{Scenario: "outage", Size: 9}}},
+		`there is no scenario ""`: {Start: start, Series: 2, Incidents: []sim.Incident{{}}},
 	} {
-		if err := sim.Run(t.Context(), opt, nil); err == nil || !strings.Contains(err.Error(), field) {
+		if err := sim.Run(t.Context(), o, nil); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestATraceDecidesArrivalsTokensAndSpan(t *testing.T) {
+	trace := make([]sim.Arrival, 6000)
+	for i := range trace {
+		trace[i] = sim.Arrival{At: time.Duration(i) * 100 * time.Millisecond, PromptTokens: int64(i), CompletionTokens: 10}
+	}
+	p := play(t, sim.Options{Seed: 1, Duration: time.Hour, OperationsPerMinute: 1, Trace: trace})
+	if p.stats.Operations != uint64(len(trace)) {
+		t.Errorf("%d operations", p.stats.Operations)
+	}
+	for _, a := range p.attempts {
+		if a.PromptTokens.Set && !a.OperationStartedAt.Equal(start.Add(trace[a.PromptTokens.Value].At)) {
+			t.Fatalf("row %d starts at %v", a.PromptTokens.Value, a.OperationStartedAt)
+		}
+	}
+	before, during, _ := p.phases("openai")
+	if truth := p.sim.Truth[0]; !truth.From.Equal(start.Add(trace[len(trace)-1].At / 3)) {
+		t.Errorf("the outage begins at %v", truth.From)
+	}
+	if before.Amplification.Value > 1.1 || during.Amplification.Value < 1.2 {
+		t.Errorf("amplification %.3f → %.3f", before.Amplification.Value, during.Amplification.Value)
+	}
+}
+
+func TestTheRateIsTheOneAskedFor(t *testing.T) {
+	for _, perMinute := range []float64{1, 30, 600} {
+		p := play(t, sim.Options{Scenario: "healthy", Seed: 4, Duration: 4 * time.Hour, OperationsPerMinute: perMinute})
+		want := perMinute * 240
+		if d := math.Abs(float64(p.stats.Operations) - want); d > 4*math.Sqrt(want) {
+			t.Errorf("%d operations, want %.0f", p.stats.Operations, want)
 		}
 	}
 }
 
 // BenchmarkDefaultDay makes 24 hours of 60 operations a minute and writes them out.
 func BenchmarkDefaultDay(b *testing.B) {
+	benchmark(b, sim.Options{Seed: 1, Start: start}, true)
+}
+
+// BenchmarkSeries is a week of 20 series with an incident a day each: the ground of a
+// detector's benchmark.
+func BenchmarkSeries(b *testing.B) {
+	o := sim.Options{Seed: 1, Start: start, Duration: 7 * 24 * time.Hour, Series: 20, OperationsPerMinute: 100}
+	kinds := []string{"flaky", "masked_outage", "outage", "masked_slow_onset", "slow_model", "traffic_spike", "short_blip"}
+	for i := range 140 {
+		o.Incidents = append(o.Incidents, sim.Incident{
+			Scenario: kinds[i%len(kinds)], Series: i % 20, At: time.Duration(i/20)*24*time.Hour + time.Duration(i%20)*time.Hour, For: 40 * time.Minute, Size: 1 + i%sim.Sizes,
+		})
+	}
+	benchmark(b, o, false)
+}
+
+func benchmark(b *testing.B, o sim.Options, write bool) {
 	b.ReportAllocs()
+	s, err := sim.Build(o)
+	if err != nil {
+		b.Fatal(err)
+	}
 	var buf []byte
+	operations := uint64(0)
 	for b.Loop() {
-		n := 0
-		err := sim.Run(b.Context(), sim.Options{Seed: 1, Start: start}, func(a *retrylens.Attempt) error {
-			buf = a.AppendJSON(buf[:0])
-			n++
+		stats, err := s.World.Run(b.Context(), func(a *retrylens.Attempt) error {
+			if write {
+				buf = a.AppendJSON(buf[:0])
+			}
 			return nil
 		})
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(n), "records")
+		operations += stats.Operations
 	}
+	b.ReportMetric(float64(operations)/b.Elapsed().Seconds(), "operations/s")
 }

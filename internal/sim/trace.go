@@ -10,14 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/retrylens/retrylens/internal/sim/world"
 )
 
 // Arrival is one operation that a trace asks for.
-type Arrival struct {
-	At               time.Duration // since the first arrival of the trace
-	PromptTokens     int64
-	CompletionTokens int64
-}
+type Arrival = world.Arrival
 
 // TraceError is a row of a trace that cannot be read.
 type TraceError struct {

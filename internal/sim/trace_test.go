@@ -11,7 +11,7 @@ import (
 )
 
 func TestTracesAreRead(t *testing.T) {
-	want := []sim.Arrival{{0, 4808, 10}, {52 * time.Millisecond, 3180, 8}}
+	want := []sim.Arrival{{At: 0, PromptTokens: 4808, CompletionTokens: 10}, {At: 52 * time.Millisecond, PromptTokens: 3180, CompletionTokens: 8}}
 	for name, text := range map[string]string{
 		"Azure 2023":    "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4808,10\r\n2023-11-16 18:17:04.0319600,3180,8",
 		"with a zone":   "TIMESTAMP,ContextTokens,GeneratedTokens\n2024-05-10 00:00:00.009930+00:00,4808,10\n2024-05-10 02:00:00.061930+02:00,3180,8\n",
