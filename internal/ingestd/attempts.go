@@ -91,12 +91,11 @@ func (p *post) take(w http.ResponseWriter, r *http.Request) (*accepted, *problem
 	if problem != nil {
 		return nil, problem
 	}
-	select {
-	case p.h.slots <- struct{}{}:
-		defer func() { <-p.h.slots }()
-	default:
+	slot := lease{b: p.h.slots, token: p.memory.token}
+	if !slot.hold(1) {
 		return nil, newProblem("busy", "").after(retrySoon)
 	}
+	defer slot.release()
 	defer p.memory.release()
 	defer p.batch.Reset()
 	if problem := p.read(w, r, array); problem != nil {
@@ -120,7 +119,8 @@ func (p *post) admit(r *http.Request) (document bool, _ *problem) {
 		return false, newProblem("stopping", "").after(retrySoon)
 	}
 	var ok bool
-	if p.who, ok = p.h.o.Authenticate(bearer(r)); !ok {
+	p.memory.token = bearer(r)
+	if p.who, ok = p.h.o.Authenticate(p.memory.token); !ok {
 		return false, newProblem("unauthorized", "")
 	}
 	document, problem := mediaType(r)
@@ -300,6 +300,8 @@ func (p *post) nothingGood() *problem {
 
 func (p *post) spoolProblem(err error) *problem {
 	switch {
+	case errors.Is(err, spool.ErrTooLarge):
+		return newProblem("too_large", "it is more than the whole spool holds: send less at once; nothing of it was kept")
 	case errors.Is(err, spool.ErrFull):
 		return newProblem("spool_full", "nothing of the body was kept").after(retryLater)
 	case errors.Is(err, spool.ErrClosed):

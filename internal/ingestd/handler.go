@@ -37,8 +37,8 @@ type Options struct {
 	Tenant        TenantLimits
 	MaxLines      int   // of a body; 0 = DefaultMaxLines
 	MaxBodyBytes  int64 // of a body, before and after decompression; 0 = DefaultMaxBodyBytes
-	MaxRequests   int   // bodies read at the same time; 0 = DefaultMaxRequests
-	InFlightBytes int64 // memory of all bodies together; 0 = DefaultInFlightBytes
+	MaxRequests   int   // bodies read at the same time, of one token two thirds at most; 0 = DefaultMaxRequests
+	InFlightBytes int64 // memory of all bodies together, of one token two thirds at most; 0 = DefaultInFlightBytes
 	Pace          Pace  // zero fields = DefaultPace
 }
 
@@ -66,7 +66,7 @@ type Handler struct {
 	budget  *budget
 
 	decompressor *decompressor
-	slots        chan struct{}
+	slots        *budget // of MaxRequests
 	stopping     atomic.Bool
 }
 
@@ -101,9 +101,9 @@ func New(o Options) (*Handler, error) {
 	o.Pace.MinPerSec = positive(o.Pace.MinPerSec, DefaultPace.MinPerSec)
 	h := &Handler{
 		o: o, limiter: newTenantLimiter(o.Tenant, o.MaxLines, o.MaxBodyBytes),
-		budget: &budget{limit: o.InFlightBytes}, slots: make(chan struct{}, o.MaxRequests), decompressor: newDecompressor(),
+		budget: newBudget(o.InFlightBytes), slots: newBudget(int64(o.MaxRequests)), decompressor: newDecompressor(),
 	}
-	o.Metrics.gauge("inflight_bytes", "Memory held by bodies under way.", func() float64 { return float64(h.budget.used.Load()) })
+	o.Metrics.gauge("inflight_bytes", "Memory held by bodies under way.", h.budget.inUse)
 	o.Metrics.gauge("tokens_stale", "1 while the file of tokens is missing or broken and its last good contents are used.", func() float64 { return flag(h.o.TokensReady() != nil) })
 	return h, nil
 }

@@ -54,6 +54,7 @@ func NewMetrics(stats func() spool.Stats) *Metrics {
 	m.gauge("spool_oldest_age_seconds", "Age of the oldest record in the spool, 0 when it is empty.", func() float64 { return SpoolAge(stats()).Seconds() })
 	m.gauge("store_refuses", "1 after an insert that fails until somebody does something, until the store takes one.", func() float64 { return flag(m.StoreRefuses()) })
 	m.counterFunc("quarantined_total", "Runs of spool bytes that were no record and were set aside.", func() float64 { return float64(stats().Quarantined) })
+	m.gauge("spool_unkept", "Runs of spool bytes that are no record and could not be set aside yet: they stay in their segments.", func() float64 { return float64(stats().Unkept) })
 	m.counterFunc("spool_syncs_total", "Fsyncs of the spool.", func() float64 { return float64(stats().Syncs) })
 	return m
 }
