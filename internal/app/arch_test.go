@@ -65,7 +65,7 @@ func forbidden(from, imported string, standard bool) string {
 		return "adapters do not know each other"
 	case a != "" && strings.HasPrefix(imported, "internal/app"):
 		return "an adapter does not know app"
-	case owner("internal/metrics", "internal/wire", "internal/query", "internal/export") && b != "":
+	case owner("internal/metrics", "internal/rollup", "internal/wire", "internal/query", "internal/export") && b != "":
 		return "what belongs to all knows no adapter"
 	case from == "cmd/engine" && strings.HasPrefix(imported, "internal/") && b != "engine":
 		return "cmd/engine knows internal/engine only"
@@ -77,7 +77,7 @@ func forbidden(from, imported string, standard bool) string {
 	return ""
 }
 
-// adapter is the adapter that a package belongs to, "" if to none: metrics, query,
+// adapter is the adapter that a package belongs to, "" if to none: metrics, rollup, query,
 // export and wire, the format of the record, know no adapter and belong to all.
 func adapter(path string) string {
 	rest, ok := strings.CutPrefix(path, "internal/")
@@ -86,7 +86,7 @@ func adapter(path string) string {
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	switch name {
-	case "app", "metrics", "wire", "query", "export":
+	case "app", "metrics", "rollup", "wire", "query", "export":
 		return ""
 	case "ingestd", "spool": // the service around internal/ingest and its disk queue
 		return "ingest"

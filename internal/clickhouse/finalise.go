@@ -207,6 +207,9 @@ func (p *pass) due(all []mark) map[int64][]mark {
 	}
 	p.result.Waiting = 0
 	for minute, marks := range out {
+		if p.o.MinAge == 0 {
+			continue
+		}
 		byAge := func(a, b mark) int { return a.markedAt.Compare(b.markedAt) }
 		oldest, youngest := slices.MinFunc(marks, byAge), slices.MaxFunc(marks, byAge)
 		if p.started.Sub(youngest.markedAt) < p.o.MinAge && p.started.Sub(oldest.markedAt) < patience*p.o.MinAge {
