@@ -11,10 +11,10 @@ import (
 
 // Defaults of a provider.
 const (
-	defaultUtilization = 0.15
+	defaultUtilization = 0.05
 	defaultPatience    = 5 * time.Second
 	defaultRateLimit   = 12
-	minServers         = 4
+	minServers         = 8  // where no utilization is asked for
 	minBurst           = 60 // requests that a bucket holds at least
 	maxAskedWait       = 30 * time.Second
 )
@@ -39,8 +39,9 @@ type provider struct {
 
 // newProvider has the capacity for the workloads that call it.
 func newProvider(p Provider, w *World, events *des.Queue, r *rand.Rand) *provider {
+	least := 1
 	if p.Utilization == 0 {
-		p.Utilization = defaultUtilization
+		p.Utilization, least = defaultUtilization, minServers
 	}
 	if p.Patience == 0 {
 		p.Patience = defaultPatience
@@ -61,7 +62,7 @@ func newProvider(p Provider, w *World, events *des.Queue, r *rand.Rand) *provide
 			out.models[l.Model] = &m
 		}
 	}
-	servers := max(minServers, int(math.Ceil(busy/p.Utilization)))
+	servers := max(least, int(math.Ceil(busy/p.Utilization)))
 	mean := busy / max(perMinute/60, 1e-9) // seconds of one answer
 	line := int(math.Ceil(p.Patience.Seconds() / max(mean, 0.001) * float64(servers)))
 	out.station = des.NewStation(servers, line)

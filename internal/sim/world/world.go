@@ -85,7 +85,7 @@ type Gateway struct {
 type Provider struct {
 	Name string
 	// Utilization of its servers by the mean load of the workloads, above 0 and
-	// below 1; 0 = 0.15. So its capacity grows with what is asked of it.
+	// below 1; 0 = 0.05. So its capacity grows with what is asked of it.
 	Utilization float64
 	// Patience is how long a line there may be in front of the servers, in time to
 	// work it off; beyond it requests are shed. 0 = 5 s.
