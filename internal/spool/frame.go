@@ -69,8 +69,8 @@ func frameAt(b []byte, seed uint32) ([]byte, bool) {
 
 // scan calls record with the payload of every valid frame of a segment's bytes
 // behind its header, and bad with every run of bytes that is none, in order. It
-// goes on after an error of neither, but stops at one of record.
-func scan(b []byte, seed uint32, record func(payload []byte) error, bad func(run []byte) error) error {
+// stops at an error of record.
+func scan(b []byte, seed uint32, record func(payload []byte) error, bad func(run []byte)) error {
 	for i, from := 0, 0; ; {
 		payload, ok := frameAt(b[i:], seed)
 		if !ok && i < len(b) {
@@ -78,9 +78,7 @@ func scan(b []byte, seed uint32, record func(payload []byte) error, bad func(run
 			continue
 		}
 		if i > from {
-			if err := bad(b[from:i]); err != nil {
-				return err
-			}
+			bad(b[from:i])
 		}
 		if i == len(b) {
 			return nil

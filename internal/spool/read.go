@@ -30,17 +30,17 @@ func (r *Reader) Read(g Segment, each func(retrylens.Attempt) error) error {
 	}
 	frames, start := body(r.buf, g.ID)
 	at, unkept := start, 0
-	quarantine := func(run []byte) error {
+	quarantine := func(run []byte) {
 		if !r.s.keep(g.ID, at, run) {
 			unkept++
 		}
 		at += len(run)
-		return nil
 	}
 	err := scan(frames, seedOf(g.ID), func(payload []byte) error {
 		var a retrylens.Attempt
 		if err := DecodeRecord(string(payload), &a); err != nil {
-			return quarantine(frames[at-start : at-start+frameHeader+len(payload)])
+			quarantine(frames[at-start : at-start+frameHeader+len(payload)])
+			return nil
 		}
 		at += frameHeader + len(payload)
 		return each(a)

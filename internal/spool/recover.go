@@ -94,10 +94,7 @@ func soundEnd(data []byte, id uint64) (end int) {
 		at += frameHeader + len(payload)
 		end = at
 		return nil
-	}, func(run []byte) error {
-		at += len(run)
-		return nil
-	})
+	}, func(run []byte) { at += len(run) })
 	return end
 }
 

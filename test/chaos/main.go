@@ -1,7 +1,7 @@
-// Command chaos holds the ingest service to its promise: senders over HTTP, two
+// Command chaos holds the ingest service to its promise: senders over HTTP, several
 // ingest nodes on one store, and meanwhile the nodes and the engine are killed and
-// stopped, the store is cut off and refuses with every class of error, and spools
-// run full. Then everything drains, and what was acknowledged is compared with
+// stopped, the store is cut off and refuses with every class of error, spools reach
+// their limit and, as root, a disk runs full under one. Then everything drains, and what was acknowledged is compared with
 // what is stored. It prints one JSON line and fails unless that agrees.
 package main
 
@@ -21,6 +21,7 @@ import (
 func main() {
 	seconds := flag.Int("seconds", 120, "how long faults go on")
 	seed := flag.Uint64("seed", 1, "another seed, other faults")
+	nodes := flag.Int("nodes", 3, "ingest nodes on the store")
 	bin := flag.String("bin", "bin", "directory of ingest and engine")
 	verbose := flag.Bool("v", false, "tell every fault")
 	keep := flag.Bool("keep", false, "keep the directory")
@@ -31,7 +32,7 @@ func main() {
 		level = slog.LevelDebug
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	err := run(ctx, options{time.Duration(*seconds) * time.Second, *seed, *bin, *keep, logger})
+	err := run(ctx, options{time.Duration(*seconds) * time.Second, *seed, *nodes, *bin, *keep, logger})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -42,6 +43,7 @@ func main() {
 type options struct {
 	duration time.Duration
 	seed     uint64
+	nodes    int
 	bin      string
 	keep     bool
 	logger   *slog.Logger
@@ -52,6 +54,8 @@ type result struct {
 	Check              string         `json:"check"`
 	Seed               uint64         `json:"seed"`
 	Seconds            int            `json:"seconds"`
+	Nodes              int            `json:"nodes"`
+	FullDisk           string         `json:"full_disk"`    // how: tmpfs, or the spool's limit only
 	Acknowledged       int            `json:"acknowledged"` // records, repeats included
 	Identities         int            `json:"identities"`
 	Resent             int64          `json:"resent_bodies"`
@@ -64,6 +68,7 @@ type result struct {
 	StoredTwice        int            `json:"stored_twice"`
 	NeverSent          int            `json:"stored_never_sent"`
 	RecordsMissing     uint64         `json:"records_missing"`
+	LogQuotes          int            `json:"records_quoted_in_logs"`
 	FiguresEqual       bool           `json:"figures_equal"`
 	FiguresComparedMin int            `json:"figure_rows_compared"`
 	OK                 bool           `json:"ok"`
@@ -85,7 +90,10 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	r := &result{Check: "chaos-ingest", Seed: o.seed, Seconds: int(o.duration.Seconds())}
+	r := &result{Check: "chaos-ingest", Seed: o.seed, Seconds: int(o.duration.Seconds()), Nodes: o.nodes, FullDisk: "limit"}
+	if w.disk != nil {
+		r.FullDisk = "tmpfs"
+	}
 	if err := w.suffer(ctx, r); err != nil {
 		return err
 	}

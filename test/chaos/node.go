@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 // node is one ingest process after another on the same spool and port.
 type node struct {
 	bin, dir, addr, store string
+	limitMiB              int // of the spool
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -36,14 +38,14 @@ func newNode(bin, dir, store string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node{bin: bin, dir: dir, addr: addr, store: store, log: log}, nil
+	return &node{bin: bin, dir: dir, addr: addr, store: store, log: log, limitMiB: 2}, nil
 }
 
 func (n *node) start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	cmd := exec.Command(filepath.Join(n.bin, "ingest"), "serve", "--store", n.store, "--migrate", "--spool", n.dir,
-		"--spool-limit", "2", "--listen", n.addr, "--tokens", filepath.Join(filepath.Dir(n.dir), "tokens.ndjson"), "--grace", "3s")
+		"--spool-limit", strconv.Itoa(n.limitMiB), "--listen", n.addr, "--tokens", filepath.Join(filepath.Dir(n.dir), "tokens.ndjson"), "--grace", "3s")
 	cmd.Stderr = n.log
 	if err := cmd.Start(); err != nil {
 		return err

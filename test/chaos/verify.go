@@ -31,6 +31,7 @@ func (w *world) reimport(ctx context.Context, r *result) error {
 		for _, m := range retryLine.FindAllSubmatch(log, -1) {
 			r.Retries[string(m[1])]++
 		}
+		r.LogQuotes += len(recordName.FindAll(log, -1))
 		file := filepath.Join(n.dir, "dead-letters.ndjson")
 		letters, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
@@ -48,7 +49,10 @@ func (w *world) reimport(ctx context.Context, r *result) error {
 	return nil
 }
 
-var retryLine = regexp.MustCompile(`a segment waits for the store.* kind=(\w+)`)
+var retryLine = regexp.MustCompile(`a segment waits.* kind=(\w+)`)
+
+// recordName is what every operation's name begins with: see sender.histories.
+var recordName = regexp.MustCompile(`\bs\d+-\d+-`)
 
 // identity of an attempt.
 type identity struct {
@@ -71,7 +75,7 @@ func (w *world) verify(ctx context.Context, r *result) error {
 	if err := w.compareFigures(ctx, r); err != nil {
 		return err
 	}
-	r.OK = r.AcknowledgedMinus == 0 && r.StoredTwice == 0 && r.NeverSent == 0 && r.RecordsMissing == 0 && r.FiguresEqual && r.Acknowledged > 0
+	r.OK = r.AcknowledgedMinus == 0 && r.StoredTwice == 0 && r.NeverSent == 0 && r.RecordsMissing == 0 && r.FiguresEqual && r.LogQuotes == 0 && r.Acknowledged > 0
 	return nil
 }
 

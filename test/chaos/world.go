@@ -27,6 +27,7 @@ type world struct {
 	crowd  *crowd
 	rand   *rand.Rand
 	store  string // the address behind the proxy
+	disk   *disk  // of the first node; nil = none could be mounted
 
 	refusals []int // that come next
 }
@@ -54,10 +55,14 @@ func newWorld(ctx context.Context, o options, dir string) (*world, error) {
 	}
 	u := url.URL{Scheme: "clickhouse", User: url.UserPassword(at.User, at.Password), Host: w.proxy.listener.Addr().String(), Path: "/retrylens", RawQuery: "dial_timeout=5s&read_timeout=20s"}
 	w.store = u.String()
-	for i := range 2 {
+	w.disk = mountDisk(filepath.Join(dir, "spool0"), o.logger)
+	for i := range o.nodes {
 		n, err := newNode(o.bin, filepath.Join(dir, fmt.Sprint("spool", i)), w.store)
 		if err != nil {
 			return nil, err
+		}
+		if i == 0 && w.disk != nil {
+			n.limitMiB = 2 * diskMiB // the disk is full first
 		}
 		if err := n.start(); err != nil {
 			return nil, err
@@ -78,7 +83,7 @@ func (w *world) close() error {
 		n.wait()
 	}
 	w.signalEngine(syscall.SIGCONT)
-	err := errors.Join(w.proxy.listener.Close(), w.engine.Close())
+	err := errors.Join(w.disk.unmount(), w.proxy.listener.Close(), w.engine.Close())
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
@@ -136,7 +141,7 @@ func (w *world) suffer(ctx context.Context, r *result) error {
 // harm does one thing and undoes it.
 func (w *world) harm(ctx context.Context) (string, error) {
 	n := w.nodes[w.rand.IntN(len(w.nodes))]
-	switch w.rand.IntN(14) {
+	switch w.rand.IntN(16) {
 	case 0, 1:
 		n.signal(syscall.SIGKILL)
 		return "kill_ingest", n.restart()
@@ -162,6 +167,12 @@ func (w *world) harm(ctx context.Context) (string, error) {
 		return "stop_engine", nil
 	case 6:
 		return "refused_rows", w.refuseRows(ctx)
+	case 7:
+		return "torn_end", w.tear(n)
+	case 8:
+		if w.disk != nil {
+			return "full_disk", w.fillDisk(ctx)
+		}
 	}
 	if len(w.refusals) == 0 {
 		w.refusals = w.rand.Perm(len(refusals)) // every class in turn
