@@ -18,20 +18,20 @@ type attempt = retrylens.Attempt
 // attemptColumns are the columns of the table attempts that hold the record, in
 // its order; version comes after them.
 var attemptColumns = []columnWriter{
-	values("tenant", func(a *attempt) string { return a.Tenant }),
+	repeated("tenant", func(a *attempt) string { return a.Tenant }),
 	values("logical_id", func(a *attempt) string { return a.LogicalID }),
 	values("operation_started_at", func(a *attempt) int64 { return a.OperationStartedAt.UnixMilli() }),
 	enum("hop", retrylens.Hops, func(a *attempt) retrylens.Hop { return a.Hop }),
 	values("attempt", func(a *attempt) uint32 { return uint32(a.Attempt) }),
 	values("revision", func(a *attempt) uint8 { return a.Revision }),
 	enum("cause", retrylens.Causes, func(a *attempt) retrylens.Cause { return a.Cause }),
-	values("service", func(a *attempt) string { return a.Service }),
-	values("environment", func(a *attempt) string { return a.Environment }),
-	values("operation", func(a *attempt) string { return a.Operation }),
-	values("provider", func(a *attempt) string { return a.Provider }),
-	values("model", func(a *attempt) string { return a.Model }),
-	values("response_model", func(a *attempt) string { return a.ResponseModel }),
-	values("endpoint", func(a *attempt) string { return a.Endpoint }),
+	repeated("service", func(a *attempt) string { return a.Service }),
+	repeated("environment", func(a *attempt) string { return a.Environment }),
+	repeated("operation", func(a *attempt) string { return a.Operation }),
+	repeated("provider", func(a *attempt) string { return a.Provider }),
+	repeated("model", func(a *attempt) string { return a.Model }),
+	repeated("response_model", func(a *attempt) string { return a.ResponseModel }),
+	repeated("endpoint", func(a *attempt) string { return a.Endpoint }),
 	values("stream", func(a *attempt) bool { return a.Stream }),
 	values("idempotency_key", func(a *attempt) string { return a.IdempotencyKey }),
 	values("fingerprint", func(a *attempt) string { return a.Fingerprint }),
@@ -43,7 +43,7 @@ var attemptColumns = []columnWriter{
 	values("upstream_calls", func(a *attempt) uint16 { return a.UpstreamCalls.Value }),
 	nullable("status", func(a *attempt) (uint16, bool) { return a.Status.Value, a.Status.Set }),
 	enum("error_class", retrylens.ErrorClasses, func(a *attempt) retrylens.ErrorClass { return a.ErrorClass }),
-	values("provider_error_type", func(a *attempt) string { return a.ProviderErrorType }),
+	repeated("provider_error_type", func(a *attempt) string { return a.ProviderErrorType }),
 	values("provider_request_id", func(a *attempt) string { return a.ProviderRequestID }),
 	optional("retry_after_ms", func(a *attempt) retrylens.Opt[int64] { return a.RetryAfterMS }),
 	optional("delay_ms", func(a *attempt) retrylens.Opt[int64] { return a.DelayMS }),
@@ -66,7 +66,7 @@ var attemptColumns = []columnWriter{
 	enum("cost_source", retrylens.CostSources, func(a *attempt) retrylens.CostSource { return a.CostSource }),
 	values("attributes", func(a *attempt) map[string]string { return a.Attributes }),
 	values("reason", func(a *attempt) string { return a.Reason }),
-	values("emitter", func(a *attempt) string { return a.Emitter }),
+	repeated("emitter", func(a *attempt) string { return a.Emitter }),
 	optional("seq", func(a *attempt) retrylens.Opt[int64] { return a.Seq }),
 }
 
@@ -75,6 +75,27 @@ func values[T any](name string, get func(*attempt) T) columnWriter {
 		out := make([]T, len(rows))
 		for i, a := range rows {
 			out[i] = get(a)
+		}
+		return col.Append(out)
+	}}
+}
+
+// repeated writes texts of which few are different, for LowCardinality columns: the
+// same text is the same pointer, which the driver looks up without copying or
+// hashing it.
+func repeated(name string, get func(*attempt) string) columnWriter {
+	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt) error {
+		known, out := map[string]*string{}, make([]*string, len(rows))
+		var last *string
+		for i, a := range rows {
+			if v := get(a); last == nil || *last != v {
+				if last = known[v]; last == nil {
+					word := v
+					last = &word
+					known[v] = last
+				}
+			}
+			out[i] = last
 		}
 		return col.Append(out)
 	}}
