@@ -18,7 +18,7 @@ func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics
 		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
 	}
 	c := &metrics.Completeness{}
-	c.RecordsMissing, c.Emitters = metrics.SumGaps(gaps)
+	c.SetGaps(gaps)
 	if total.ExecutedAttempts > 0 {
 		c.KnownUsageRatio = retrylens.Some(float64(total.ExecutedKnownUsage) / float64(total.ExecutedAttempts))
 	}
@@ -26,6 +26,13 @@ func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics
 		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
 	}
 	return c, nil
+}
+
+// Completeness tells what is missing, of every tenant or of those given; what only a
+// report can tell is not set.
+func (s *Store) Completeness(ctx context.Context, tenants ...string) (*metrics.Completeness, error) {
+	q := metrics.Query{Filters: map[metrics.Dimension][]string{metrics.DimTenant: tenants}}
+	return s.completeness(ctx, q, metrics.Counters{})
 }
 
 func (s *Store) emitterGaps(ctx context.Context, q metrics.Query) ([]metrics.EmitterGap, error) {

@@ -13,12 +13,14 @@ const MaxEmitterGaps = 100
 // Completeness says how much of the truth a report can have seen. What is not
 // set is not known.
 type Completeness struct {
-	RecordsMissing  retrylens.Opt[uint64] // Σ missing over all emitters; not set when no record has emitter and seq
-	Emitters        []EmitterGap          // those with gaps, most missing first, at most MaxEmitterGaps
+	RecordsMissing  retrylens.Opt[uint64]  // Σ missing over all emitters; not set when no record has emitter and seq
+	CoverageRatio   retrylens.Opt[float64] // Σ received / Σ counted by the emitters, over the same
+	Emitters        []EmitterGap           // those with gaps, most missing first, at most MaxEmitterGaps
 	KnownUsageRatio retrylens.Opt[float64]
 	RejectedLines   retrylens.Opt[uint64]
 	DeadLetters     retrylens.Opt[uint64]
 	SpoolAgeMS      retrylens.Opt[int64]
+	FinaliserLagMS  retrylens.Opt[int64] // age of the oldest change that the rollups do not hold yet
 }
 
 // EmitterGap tells how many records of one emitting process never arrived:
@@ -31,11 +33,10 @@ type EmitterGap struct {
 	Distinct uint64 `json:"distinct"`
 }
 
-// EmitterGaps looks at every line ever received, before de-duplication: the
-// total missing (not set when no record has emitter and seq) and the gaps. With
-// tenants given, at theirs only: a report filtered by tenant tells nothing of
-// the others.
-func EmitterGaps(attempts []retrylens.Attempt, tenants ...string) (retrylens.Opt[uint64], []EmitterGap) {
+// EmitterGaps looks at every line ever received, before de-duplication, and returns
+// each emitter's gap, also where nothing is missing. With tenants given, those of
+// theirs only: a report filtered by tenant tells nothing of the others.
+func EmitterGaps(attempts []retrylens.Attempt, tenants ...string) []EmitterGap {
 	type emitter struct{ tenant, name string }
 	seen := map[emitter]map[int64]struct{}{}
 	for i := range attempts {
@@ -53,7 +54,7 @@ func EmitterGaps(attempts []retrylens.Attempt, tenants ...string) (retrylens.Opt
 	for e, seqs := range seen {
 		gaps = append(gaps, gapOf(e.tenant, e.name, seqs))
 	}
-	return SumGaps(gaps)
+	return gaps
 }
 
 func gapOf(tenant, emitter string, seqs map[int64]struct{}) EmitterGap {
@@ -66,23 +67,25 @@ func gapOf(tenant, emitter string, seqs map[int64]struct{}) EmitterGap {
 	return g
 }
 
-// SumGaps adds up the missing records of all emitters (not set without any) and
-// returns the gaps, most missing first, at most MaxEmitterGaps.
-func SumGaps(all []EmitterGap) (retrylens.Opt[uint64], []EmitterGap) {
+// SetGaps sets what the gaps of all emitters tell: nothing without any emitter.
+func (c *Completeness) SetGaps(all []EmitterGap) {
+	c.RecordsMissing, c.CoverageRatio, c.Emitters = retrylens.Opt[uint64]{}, retrylens.Opt[float64]{}, nil
 	if len(all) == 0 {
-		return retrylens.Opt[uint64]{}, nil
+		return
 	}
-	total := uint64(0)
-	var gaps []EmitterGap
+	var missing, received uint64
 	for _, g := range all {
-		if total += g.Missing; g.Missing > 0 {
-			gaps = append(gaps, g)
+		missing += g.Missing
+		received += g.Distinct
+		if g.Missing > 0 {
+			c.Emitters = append(c.Emitters, g)
 		}
 	}
-	slices.SortFunc(gaps, func(a, b EmitterGap) int {
+	slices.SortFunc(c.Emitters, func(a, b EmitterGap) int {
 		return cmp.Or(cmp.Compare(b.Missing, a.Missing), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Emitter, b.Emitter))
 	})
-	return retrylens.Some(total), gaps[:min(len(gaps), MaxEmitterGaps)]
+	c.Emitters = c.Emitters[:min(len(c.Emitters), MaxEmitterGaps)]
+	c.RecordsMissing, c.CoverageRatio = retrylens.Some(missing), ratio(received, received+missing)
 }
 
 // knownUsage is the share of executed attempts with known usage.

@@ -20,7 +20,7 @@ func Fold(attempts []retrylens.Attempt, q Query) (*Report, error) {
 	f := newFolder(q)
 	eachOperation(candidates(attempts, q), q.AsOf, f.add)
 	c := &Completeness{KnownUsageRatio: f.total.knownUsage()}
-	c.RecordsMissing, c.Emitters = EmitterGaps(attempts, q.Filters[DimTenant]...)
+	c.SetGaps(EmitterGaps(attempts, q.Filters[DimTenant]...))
 	return NewReport(q, f.rows(), f.total.Open, c), nil
 }
 

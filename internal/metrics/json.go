@@ -91,14 +91,16 @@ func (c *Completeness) appendJSON(dst []byte) ([]byte, error) {
 	}
 	b, err := json.Marshal(struct {
 		RecordsMissing  *uint64      `json:"records_missing"`
+		CoverageRatio   *float64     `json:"coverage_ratio"`
 		Emitters        []EmitterGap `json:"emitters"`
 		KnownUsageRatio *float64     `json:"known_usage_ratio"`
 		RejectedLines   *uint64      `json:"rejected_lines"`
 		DeadLetters     *uint64      `json:"dead_letters"`
 		SpoolAgeMS      *int64       `json:"spool_age_ms"`
+		FinaliserLagMS  *int64       `json:"finaliser_lag_ms"`
 	}{
-		pointer(c.RecordsMissing), gaps, pointer(c.KnownUsageRatio),
-		pointer(c.RejectedLines), pointer(c.DeadLetters), pointer(c.SpoolAgeMS),
+		pointer(c.RecordsMissing), pointer(c.CoverageRatio), gaps, pointer(c.KnownUsageRatio),
+		pointer(c.RejectedLines), pointer(c.DeadLetters), pointer(c.SpoolAgeMS), pointer(c.FinaliserLagMS),
 	})
 	return append(dst, b...), err
 }

@@ -78,11 +78,12 @@ func sameNames(t *testing.T, object []byte, want []string) {
 
 func TestCompletenessJSON(t *testing.T) {
 	for want, c := range map[string]metrics.Completeness{
-		`{"records_missing":null,"emitters":[],"known_usage_ratio":null,"rejected_lines":null,"dead_letters":null,"spool_age_ms":null}`: {},
-		`{"records_missing":2,"emitters":[{"tenant":"t","emitter":"e","missing":2,"max_seq":3,"distinct":2}],"known_usage_ratio":0.5,"rejected_lines":0,"dead_letters":1,"spool_age_ms":7}`: {
-			RecordsMissing: retrylens.Some[uint64](2), KnownUsageRatio: retrylens.Some(0.5),
+		`{"records_missing":null,"coverage_ratio":null,"emitters":[],"known_usage_ratio":null,"rejected_lines":null,"dead_letters":null,"spool_age_ms":null,"finaliser_lag_ms":null}`: {},
+		`{"records_missing":2,"coverage_ratio":0.75,"emitters":[{"tenant":"t","emitter":"e","missing":2,"max_seq":3,"distinct":2}],"known_usage_ratio":0.5,"rejected_lines":0,"dead_letters":1,"spool_age_ms":7,"finaliser_lag_ms":8}`: {
+			RecordsMissing: retrylens.Some[uint64](2), CoverageRatio: retrylens.Some(0.75), KnownUsageRatio: retrylens.Some(0.5),
 			Emitters:      []metrics.EmitterGap{{Tenant: "t", Emitter: "e", Missing: 2, MaxSeq: 3, Distinct: 2}},
 			RejectedLines: retrylens.Some[uint64](0), DeadLetters: retrylens.Some[uint64](1), SpoolAgeMS: retrylens.Some[int64](7),
+			FinaliserLagMS: retrylens.Some[int64](8),
 		},
 	} {
 		if got := string(marshal(t, &c)); got != want {
@@ -96,8 +97,16 @@ func TestEmitterGapsNamesAHundred(t *testing.T) {
 	for i := range uint64(150) {
 		all = append(all, metrics.EmitterGap{Emitter: "e", Missing: i})
 	}
-	missing, gaps := metrics.SumGaps(all)
-	if missing != retrylens.Some[uint64](149*150/2) || len(gaps) != metrics.MaxEmitterGaps || gaps[0].Missing != 149 {
-		t.Errorf("%v missing, %d gaps, most %d", missing, len(gaps), gaps[0].Missing)
+	all[0].Distinct = 149 * 150 / 2
+	var c metrics.Completeness
+	c.SetGaps(all)
+	if c.RecordsMissing != retrylens.Some[uint64](149*150/2) || len(c.Emitters) != metrics.MaxEmitterGaps || c.Emitters[0].Missing != 149 {
+		t.Errorf("%v missing, %d gaps, most %d", c.RecordsMissing, len(c.Emitters), c.Emitters[0].Missing)
+	}
+	if c.CoverageRatio != retrylens.Some(0.5) {
+		t.Errorf("coverage %v, want 0.5", c.CoverageRatio)
+	}
+	if c.SetGaps(nil); c.RecordsMissing.Set || c.CoverageRatio.Set {
+		t.Error("without emitters something is known")
 	}
 }

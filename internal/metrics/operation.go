@@ -19,6 +19,9 @@ const (
 	StateLost      State = "lost"
 )
 
+// States are all of them.
+var States = []State{StateSucceeded, StateFailed, StateOpen, StateLost}
+
 // lostAfter is how long after its last end an open operation is given up.
 const lostAfter = 10 * time.Minute
 

@@ -48,12 +48,19 @@ func completeness(c *metrics.Completeness) []string {
 	missing := "records missing: " + unknowable + " (no record has emitter and seq)"
 	if c.RecordsMissing.Set {
 		missing = "records missing: " + Grouped(c.RecordsMissing.Value) + emitters(c.Emitters)
+		if c.RecordsMissing.Value > 0 && c.CoverageRatio.Set {
+			missing += ", coverage " + Percent(c.CoverageRatio.Value)
+		}
 	}
 	usage := "usage of executed attempts known: " + unknowable + " (none was executed)"
 	if c.KnownUsageRatio.Set {
 		usage = "usage of executed attempts known: " + Percent(c.KnownUsageRatio.Value)
 	}
-	return []string{missing, usage, transit(c)}
+	lines := []string{missing, usage, transit(c)}
+	if c.FinaliserLagMS.Set {
+		lines = append(lines, "rollups lag behind: "+MS(c.FinaliserLagMS.Value))
+	}
+	return lines
 }
 
 func emitters(gaps []metrics.EmitterGap) string {
