@@ -15,7 +15,7 @@ build: ## build bin/ingest, bin/analyze and bin/engine
 engine: ## fetch the embedded ClickHouse (once; checksum verified)
 	@scripts/fetch-engine.sh
 
-demo: engine build ## simulate a day, import it, show the masked outage; EXIT=1 ends at once
+demo: engine build ## simulate a day, import it, tell a masked outage from a flaky provider; EXIT=1 ends at once
 	@EXIT="$(EXIT)" scripts/demo.sh
 
 test: test-tools engine check ## install what is missing, then run every test (real engine included; root only if gcc is missing)
@@ -45,6 +45,7 @@ verify-golden: engine ## golden attempts imported in every way: one JSON line
 bench: engine build ## measure and rewrite docs/benchmarks.md (about 8 minutes)
 	$(GO) run ./test/bench -out docs/benchmarks.md
 	$(GO) run ./test/ingestbench >> docs/benchmarks.md
+	$(GO) run ./test/retrybench >> docs/benchmarks.md
 
 chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest and engine under load; one JSON line
 	@$(GO) run ./test/chaos -seconds $(or $(SECONDS),120) -seed $(or $(SEED),1)

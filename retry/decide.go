@@ -243,11 +243,11 @@ func (r *Run) WantsRefresh(number int32, res Result) bool {
 
 // repeated tells whether a 500 is the one of the attempt before.
 func (r *Run) repeated(res *Result) bool {
-	id := ""
+	id := uint64(0)
 	if res.Verdict.Class == retrylens.ClassServerError {
-		id = res.Verdict.Fingerprint()
+		id = res.Verdict.Identity()
 	}
-	same := id != "" && id == r.identity
+	same := id != 0 && id == r.identity
 	r.identity = id
 	return same
 }

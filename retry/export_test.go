@@ -9,5 +9,5 @@ func (r *Run) Rearm() {
 	r.token = true
 	r.returnToken()
 	r.over, r.won, r.resent, r.immediate = false, false, false, false
-	r.tries, r.here, r.identity = 1, 0, ""
+	r.tries, r.here, r.identity = 1, 0, 0
 }

@@ -50,7 +50,7 @@ type Run struct {
 	hedged   bool
 	last     Decision // the last one, for revisions
 	lastAt   Attempt  // of its attempt, kept for an observer
-	identity string   // fingerprint of the last failure
+	identity uint64   // of the last failure, 0 where that says nothing
 
 	previous    time.Duration // last backoff
 	notBefore   time.Duration // what providers asked for
@@ -288,7 +288,7 @@ func (r *Run) elsewhere() bool {
 }
 
 func (r *Run) turnTo(p *provider) {
-	r.target, r.here, r.identity = p, 0, ""
+	r.target, r.here, r.identity = p, 0, 0
 }
 
 func (r *Run) stop(d *Decision, reason retrylens.StopReason) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: a simulated day with a masked outage, from records to exact figures.
-# Everything it makes lies in out/demo and is made anew each time.
+# The demo: two providers, one flaky, one in a masked outage, from records to exact
+# figures. Everything it makes lies in out/demo and is made anew each time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=out/demo
@@ -18,18 +18,24 @@ export RETRYLENS_STORE=embedded:$store
 
 say() { printf '\n== %s\n' "$*"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
+from="${day}T08:00:00Z" to="${day}T08:40:00Z"
 
-say "A day of 60 operations a minute; from 08:00 to 16:00 one zone of a provider fails"
-run bin/ingest sim --seed 1 --hours 24 --start "$day" --out $dir/attempts.ndjson.zst
+say "A day of 120 operations a minute, half of them to each provider. From 08:00 to 08:40 both have trouble"
+run bin/ingest sim --scenario side_by_side --seed 1 --hours 24 --ops-per-minute 120 --start "$day" --out $dir/attempts.ndjson.zst
 say "Into a real ClickHouse"
 run bin/ingest import $dir/attempts.ndjson.zst
-say "The day in thirds: error_ratio stays flat while amplification and latency climb"
-run bin/analyze report --from "$day" --to "$(date -u -d "$day + 1 day" +%Y-%m-%d)" --group-by provider --bucket 8h
-say "The outage alone, every figure"
-run bin/analyze report --from "${day}T08:00:00Z" --to "${day}T16:00:00Z" --provider openai
+say "What a dashboard shows: error_ratio, hour by hour. Both look alike, both look fine. The other columns tell them apart:
+   anthropic is flaky (a retry helps, nothing takes longer); openai is in a masked outage"
+run bin/analyze report --from "${day}T07:00:00Z" --to "${day}T10:00:00Z" --group-by provider --bucket 1h
+say "The forty minutes alone: amplification, retry_success_ratio, p50 and orphaned spend"
+run bin/analyze report --from "$from" --to "$to" --group-by provider
+say "As a check, exit code 3: the error ratio passes, the amplification does not"
+run bin/analyze report --from "$from" --to "$to" --group-by provider --fail-on 'error_ratio>0.01' --fail-on 'amplification>1.2' >/dev/null || echo "(exit code $?)"
 say "One operation of it, attempt by attempt"
 # One whose answer came after the caller had given up: its usage arrived as a
 # revision.
-id=$(bin/ingest sim --seed 1 --hours 24 --start "$day" --out - | grep "\"operation_started_at\":\"${day}T1[0-4]" | grep -m1 '"revision":1' | sed 's/.*"logical_id":"\([^"]*\)".*/\1/' || true)
+id=$(bin/ingest sim --scenario side_by_side --seed 1 --hours 24 --ops-per-minute 120 --start "$day" --out - 2>/dev/null |
+	grep "\"operation_started_at\":\"${day}T08:[0-3]" | grep '"provider":"openai"' | grep -m1 '"revision":1' | sed 's/.*"logical_id":"\([^"]*\)".*/\1/' || true)
 run bin/analyze op "$id"
 say "Kept for a look around: export RETRYLENS_STORE=$RETRYLENS_STORE; bin/analyze report --help"
+say "Other incidents: bin/ingest sim --list"

@@ -76,6 +76,10 @@ func (v Verdict) Fingerprint() string {
 	return string(b[:])
 }
 
+// Identity is the fingerprint as a number, 0 where that is empty: the same verdicts
+// are equal in both.
+func (v Verdict) Identity() uint64 { return v.identity }
+
 // Classifier holds the provider tables. It is immutable and safe for concurrent use.
 type Classifier struct {
 	providers map[string]*Provider

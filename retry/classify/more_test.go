@@ -294,3 +294,22 @@ func TestOwnTable(t *testing.T) {
 		}
 	}
 }
+
+// TestIdentityIsTheFingerprint in another form: equal where it is, 0 where it is empty.
+func TestIdentityIsTheFingerprint(t *testing.T) {
+	c := New()
+	var all []Verdict
+	for _, body := range []string{"", `{"error":{"message":"a","request_id":"1"}}`, `{"error":{"message":"a","request_id":"2"}}`, `{"error":{"message":"b"}}`, "<html>x</html>"} {
+		all = append(all, c.Classify(&Failure{Provider: "openai", Status: 500, HeadersReceived: true, Body: []byte(body)}))
+	}
+	for _, a := range all {
+		if (a.Identity() == 0) != (a.Fingerprint() == "") {
+			t.Errorf("identity %d, fingerprint %q", a.Identity(), a.Fingerprint())
+		}
+		for _, b := range all {
+			if (a.Identity() == b.Identity()) != (a.Fingerprint() == b.Fingerprint()) {
+				t.Errorf("%d %d, %q %q", a.Identity(), b.Identity(), a.Fingerprint(), b.Fingerprint())
+			}
+		}
+	}
+}
