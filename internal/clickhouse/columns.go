@@ -7,11 +7,14 @@ import (
 	"github.com/retrylens/retrylens"
 )
 
-// columnWriter appends one column of a batch of attempts.
+// columnWriter appends one column of some attempts of a block.
 type columnWriter struct {
 	name   string
-	append func(col driver.BatchColumn, rows []*retrylens.Attempt) error
+	append func(col driver.BatchColumn, rows []*retrylens.Attempt, known vocabulary) error
 }
+
+// vocabulary is the texts of a block that come again, each at one address.
+type vocabulary map[string]*string
 
 type attempt = retrylens.Attempt
 
@@ -71,7 +74,7 @@ var attemptColumns = []columnWriter{
 }
 
 func values[T any](name string, get func(*attempt) T) columnWriter {
-	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt) error {
+	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt, _ vocabulary) error {
 		out := make([]T, len(rows))
 		for i, a := range rows {
 			out[i] = get(a)
@@ -84,21 +87,27 @@ func values[T any](name string, get func(*attempt) T) columnWriter {
 // same text is the same pointer, which the driver looks up without copying or
 // hashing it.
 func repeated(name string, get func(*attempt) string) columnWriter {
-	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt) error {
-		known, out := map[string]*string{}, make([]*string, len(rows))
+	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt, known vocabulary) error {
+		out := make([]*string, len(rows))
 		var last *string
 		for i, a := range rows {
 			if v := get(a); last == nil || *last != v {
-				if last = known[v]; last == nil {
-					word := v
-					last = &word
-					known[v] = last
-				}
+				last = known.word(v)
 			}
 			out[i] = last
 		}
 		return col.Append(out)
 	}}
+}
+
+func (v vocabulary) word(text string) *string {
+	p := v[text]
+	if p == nil {
+		own := text // not text itself, which would be allocated for every call
+		p = &own
+		v[text] = p
+	}
+	return p
 }
 
 // enum writes an enum by its number in storage; the empty value is 0.
@@ -111,7 +120,7 @@ func enum[T comparable](name string, all []T, get func(*attempt) T) columnWriter
 }
 
 func nullable[T any](name string, get func(*attempt) (T, bool)) columnWriter {
-	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt) error {
+	return columnWriter{name, func(col driver.BatchColumn, rows []*attempt, _ vocabulary) error {
 		held, out := make([]T, len(rows)), make([]*T, len(rows))
 		for i, a := range rows {
 			if v, ok := get(a); ok {

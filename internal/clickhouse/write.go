@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -59,15 +60,22 @@ func (s *Store) writeDay(ctx context.Context, rows []*retrylens.Attempt) error {
 	return nil
 }
 
+// rowsAtOnce attempts fit into a processor's cache while their columns are taken
+// one after another.
+const rowsAtOnce = 256
+
 func (s *Store) insert(ctx context.Context, rows []*retrylens.Attempt, versions []uint64) error {
 	b, err := s.conn.PrepareBatch(ctx, insertAttempts(s.database))
 	if err != nil {
 		return err
 	}
 	defer b.Abort() //nolint:errcheck // after Send it does nothing
-	for i, c := range attemptColumns {
-		if err := c.append(b.Column(i), rows); err != nil {
-			return fmt.Errorf("column %s: %w", c.name, err)
+	known := vocabulary{}
+	for some := range slices.Chunk(rows, rowsAtOnce) {
+		for i, c := range attemptColumns {
+			if err := c.append(b.Column(i), some, known); err != nil {
+				return fmt.Errorf("column %s: %w", c.name, err)
+			}
 		}
 	}
 	if err := b.Column(len(attemptColumns)).Append(versions); err != nil {
