@@ -46,9 +46,10 @@ func (reportDoc) Schema(r huma.Registry) *huma.Schema {
 		"group_by":       {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Enum: dimensions()}},
 		"bucket_seconds": {Type: huma.TypeInteger, Description: "Only with buckets."},
 		"provisional":    {Type: huma.TypeBoolean, Description: "Figures may still change: the window reaches into the last 2 minutes before as_of, or operations are open."},
+		"unknown":        {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, Description: "Figures that cannot be known for this report, null in every row; left out where there are none."},
 		"completeness":   r.Schema(reflect.TypeFor[completenessDoc](), true, ""),
 		"rows":           {Type: huma.TypeArray, Items: rowSchema()},
-	}, "bucket_seconds")
+	}, "bucket_seconds", "unknown")
 }
 
 func dimensions() []any {

@@ -87,6 +87,7 @@ func (f *folder) rows(quantiles bool) []metrics.Row {
 			g.Counters = g.SpendOnly()
 		} else if quantiles {
 			g.Latency, g.RetryTax = g.latency.Quantiles(), g.retryTax.Quantiles()
+			g.Samples = &metrics.Samples{Latency: g.latency, RetryTax: g.retryTax}
 		}
 		rows = append(rows, g.Row)
 	}

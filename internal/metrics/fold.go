@@ -120,9 +120,19 @@ func (f *folder) rows() []Row {
 	rows := make([]Row, 0, len(f.groups))
 	for _, g := range f.groups {
 		g.Latency, g.RetryTax = exactQuantiles(g.latencies), exactQuantiles(g.taxes)
+		g.Samples = newSamples(g.latencies, g.taxes)
 		rows = append(rows, g.Row)
 	}
 	return rows
+}
+
+func newSamples(latencies, taxes []int64) *Samples {
+	s := &Samples{}
+	for i, ms := range latencies {
+		s.Latency.Add(ms)
+		s.RetryTax.Add(taxes[i])
+	}
+	return s
 }
 
 // AddTo adds everything about the operation to c. Without any counted record

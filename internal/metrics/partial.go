@@ -34,12 +34,8 @@ func FoldPartial(attempts []retrylens.Attempt, q Query) (*Partial, error) {
 func (f *folder) partial() *Partial {
 	p := &Partial{Total: f.total, Groups: make([]Group, 0, len(f.groups))}
 	for _, g := range f.groups {
-		out := Group{Key: g.Key, Counters: g.Counters}
-		for i, ms := range g.latencies {
-			out.Latency.Add(ms)
-			out.RetryTax.Add(g.taxes[i])
-		}
-		p.Groups = append(p.Groups, out)
+		s := newSamples(g.latencies, g.taxes)
+		p.Groups = append(p.Groups, Group{Key: g.Key, Counters: g.Counters, Latency: s.Latency, RetryTax: s.RetryTax})
 	}
 	return p
 }

@@ -22,6 +22,37 @@ type Row struct {
 	Key
 	Counters
 	Latency, RetryTax Quantiles
+
+	// Samples are what the quantiles are taken from; nil = not kept, or not known.
+	Samples *Samples
+}
+
+// Samples are the latencies and retry taxes of a group of operations.
+type Samples struct{ Latency, RetryTax Sketch }
+
+// Merge returns the row of all the operations of several rows: counters added up,
+// quantiles taken anew, not averaged. They are not set where a row with operations
+// has no samples.
+func Merge(key Key, rows ...Row) Row {
+	all := Row{Key: key, Samples: &Samples{}}
+	known := true
+	for i := range rows {
+		r := &rows[i]
+		all.Add(&r.Counters)
+		switch {
+		case r.Samples != nil:
+			all.Samples.Latency.Merge(&r.Samples.Latency)
+			all.Samples.RetryTax.Merge(&r.Samples.RetryTax)
+		case r.Operations > 0:
+			known = false
+		}
+	}
+	if !known {
+		all.Samples = nil
+		return all
+	}
+	all.Latency, all.RetryTax = all.Samples.Latency.Quantiles(), all.Samples.RetryTax.Quantiles()
+	return all
 }
 
 // Report is the answer to a [Query].

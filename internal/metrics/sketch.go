@@ -85,6 +85,15 @@ func (s *Sketch) Merge(o *Sketch) {
 // Count is the number of samples.
 func (s *Sketch) Count() uint64 { return s.n }
 
+// Sum is the sum of the samples, each as the middle of its bucket: within 0.4 % where
+// none is negative.
+func (s *Sketch) Sum() (ms int64) {
+	for idx, n := range s.counts {
+		ms += SketchValue(idx) * int64(n)
+	}
+	return ms
+}
+
 // Quantile returns the value at the nearest rank sorted[ceil(p·n)−1], false
 // without samples. p is within (0, 1].
 func (s *Sketch) Quantile(p float64) (int64, bool) {
