@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,7 +27,7 @@ const (
 )
 
 // serveMemory is what the Go runtime keeps to unless GOMEMLIMIT says otherwise.
-const serveMemory = 224 << 20
+const serveMemory = 192 << 20
 
 const (
 	tokensPoll  = 2 * time.Second
@@ -78,7 +77,7 @@ func NewServe(o ServeOptions) (*Serve, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := &Serve{o: o, logger: serveLogger(o)}
+	s := &Serve{o: o, logger: newLogger(o.Streams, o.JSONLogs, o.Verbose)}
 	s.o.Store.Logger = s.logger
 	return s, nil
 }
@@ -115,21 +114,6 @@ func (o ServeOptions) check() error {
 	return nil
 }
 
-func serveLogger(o ServeOptions) *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if o.Verbose {
-		options.Level = slog.LevelDebug
-	}
-	w := o.Streams.Err
-	if w == nil {
-		w = io.Discard
-	}
-	if o.JSONLogs {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
-}
-
 // serving is the parts of a service that runs, in the order in which they start.
 type serving struct {
 	*Serve
@@ -161,7 +145,7 @@ func (s *Serve) Run(ctx context.Context) (err error) {
 		return err
 	}
 	teardown = append(teardown, r.spool.Close)
-	r.store = &lateStore{o: s.o.Store, migrate: s.o.Migrate, turn: make(chan struct{}, 1)}
+	r.store = newLateStore(s.o.Store, s.o.Migrate)
 	teardown = append(teardown, r.store.close)
 	if err := r.prepare(); err != nil {
 		return err

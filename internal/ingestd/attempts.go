@@ -196,6 +196,9 @@ func (p *post) read(w http.ResponseWriter, r *http.Request, document bool) *prob
 	}
 	defer done()
 	p.fixed = p.memory.held
+	if !p.memory.hold(p.fixed + expected(r)) {
+		return newProblem("busy", "").after(retrySoon)
+	}
 	body := &plainReader{r: plain, n: p.h.o.MaxBodyBytes}
 	p.limits = p.h.o.Limits()
 	p.decoder = decoders.Get().(*wire.Decoder)
@@ -204,6 +207,19 @@ func (p *post) read(w http.ResponseWriter, r *http.Request, document bool) *prob
 		return p.readAll(newDocument(body), wired)
 	}
 	return p.readAll(newNDJSON(body), wired)
+}
+
+// expected is about what the records of a body will take, 0 when its length is not
+// known. It is held from the beginning: when memory is short some large bodies are
+// taken as a whole then, instead of all being refused in their middle.
+func expected(r *http.Request) int64 {
+	const packed = 3 // how much smaller records are in a batch; compressed bodies about as small as that
+	switch size := max(0, r.ContentLength); contentEncoding(r) {
+	case "", "identity":
+		return size / packed
+	default:
+		return size
+	}
 }
 
 func (p *post) readAll(records splitter, wired *wireReader) *problem {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,15 +45,32 @@ func (b *bench) serve(ctx context.Context, store string) (*service, error) {
 	return b.serveOn(ctx, store, b.newSpool())
 }
 
+// serveWithTokens is a service with a token of the good sender, one of the hostile
+// ones and one of those whose bodies are valid and as large as they may be.
+func (b *bench) serveWithTokens(ctx context.Context) (*service, error) {
+	var lines []byte
+	for _, token := range []string{"good", "hostile", "large"} {
+		lines = fmt.Appendf(lines, "{\"sha256\":\"%x\",\"tenant\":\"acme\"}\n", sha256.Sum256([]byte(token)))
+	}
+	file := filepath.Join(b.dir, "tokens.ndjson")
+	if err := os.WriteFile(file, lines, 0o600); err != nil {
+		return nil, err
+	}
+	return b.start(ctx, b.store, b.newSpool(), "--tokens", file)
+}
+
 func (b *bench) serveOn(ctx context.Context, store, spool string) (*service, error) {
+	return b.start(ctx, store, spool, "--insecure", "--tenant", "acme")
+}
+
+func (b *bench) start(ctx context.Context, store, spool string, auth ...string) (*service, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	addr := l.Addr().String()
 	l.Close()
-	cmd := exec.Command(filepath.Join(b.bin, "ingest"), "serve", "--store", store, "--migrate", "--spool", spool, "--listen", addr,
-		"--insecure", "--tenant", "acme", "--grace", "1ms")
+	cmd := exec.Command(filepath.Join(b.bin, "ingest"), append([]string{"serve", "--store", store, "--migrate", "--spool", spool, "--listen", addr, "--grace", "1ms"}, auth...)...)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -110,6 +128,7 @@ func (s *service) post(ctx context.Context, body []byte, encoding string) (int, 
 		return 0, err
 	}
 	req.Header.Set("Content-Type", "application/x-ndjson")
+	req.Header.Set("Authorization", "Bearer good")
 	if encoding != "" {
 		req.Header.Set("Content-Encoding", encoding)
 	}

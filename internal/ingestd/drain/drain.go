@@ -65,7 +65,7 @@ type Observer interface {
 // The defaults of Options.
 const (
 	DefaultWorkers       = 2
-	DefaultBatchRows     = 25_000
+	DefaultBatchRows     = 20_000
 	DefaultInsertTimeout = 2 * time.Minute
 	DefaultMinBackoff    = 200 * time.Millisecond
 	DefaultMaxBackoff    = 15 * time.Second
