@@ -25,7 +25,8 @@ run bin/ingest sim --scenario side_by_side --seed 1 --hours 24 --ops-per-minute 
 say "Into a real ClickHouse"
 run bin/ingest import $dir/attempts.ndjson.zst
 say "What a dashboard shows: error_ratio, hour by hour. Both look alike, both look fine. The other columns tell them apart:
-   anthropic is flaky (a retry helps, nothing takes longer); openai is in a masked outage"
+   anthropic is flaky (a retry helps; only the longest take longer, as an overload asks for a long backoff);
+   openai is in a masked outage"
 run bin/analyze report --from "${day}T07:00:00Z" --to "${day}T10:00:00Z" --group-by provider --bucket 1h
 say "The forty minutes alone: amplification, retry_success_ratio, p50 and orphaned spend"
 run bin/analyze report --from "$from" --to "$to" --group-by provider

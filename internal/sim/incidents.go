@@ -152,7 +152,7 @@ func impatient() []world.Workload {
 
 func tooSlow(p *plan, at place) {
 	p.sim.World.Providers = []world.Provider{roomy(at.provider)}
-	p.fault(at, world.Fault{LatencyFactor: of(at.size, [Sizes]float64{1.7, 2, 2.5, 3, 4})})
+	p.fault(at, world.Fault{LatencyFactor: of(at.size, [Sizes]float64{2, 2.5, 3, 3.5, 4})})
 	p.truth(Outage, at)
 }
 

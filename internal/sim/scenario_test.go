@@ -245,7 +245,7 @@ func TestEveryScenarioHasItsShape(t *testing.T) {
 				case s.Name == "daily_season":
 					o.Duration = 24 * time.Hour
 				case strings.HasPrefix(s.Name, "masked"): // on good days there is a retry for each 200 operations
-					o.OperationsPerMinute = 240
+					o.OperationsPerMinute = 160
 				}
 				p := play(t, o)
 				truth := p.sim.Truth[0]

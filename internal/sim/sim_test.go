@@ -57,7 +57,7 @@ func TestEveryRecordOfEveryScenarioIsValid(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			for _, seed := range seeds {
-				p := play(t, sim.Options{Scenario: s.Name, Seed: seed, Size: 1 + int(seed)*2%sim.Sizes})
+				p := play(t, sim.Options{Scenario: s.Name, Seed: seed, Size: 1 + int(seed)*2%sim.Sizes, Duration: 75 * time.Minute})
 				back, err := wire.DecodeAll(bytes.NewReader(ndjson(p.attempts)))
 				if err != nil || len(back) != len(p.attempts) || uint64(len(back)) != p.stats.Records {
 					t.Fatalf("seed %d: %d of %d read back, %d counted, %v", seed, len(back), len(p.attempts), p.stats.Records, err)

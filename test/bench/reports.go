@@ -77,7 +77,7 @@ func (b *bench) reportsOf(ctx context.Context, tenants int) (err error) {
 
 // fill simulates a day of about rows attempts and spreads it over tenants.
 func fill(ctx context.Context, store *clickhouse.Store, rows, tenants int) (n int, err error) {
-	const attemptsPerOperation = 1.1
+	const attemptsPerOperation = 1.036
 	batch := make([]retrylens.Attempt, 0, 100_000)
 	flush := func() error {
 		n += len(batch)
@@ -85,7 +85,7 @@ func fill(ctx context.Context, store *clickhouse.Store, rows, tenants int) (n in
 		batch = batch[:0]
 		return err
 	}
-	o := sim.Options{Seed: 2, Start: simStart, OperationsPerMinute: float64(rows) / 1440 / attemptsPerOperation}
+	o := sim.Options{Seed: 2, Start: simStart, OperationsPerMinute: float64(rows) / 1440 / attemptsPerOperation, For: 8 * time.Hour}
 	err = sim.Run(ctx, o, func(a *retrylens.Attempt) error {
 		h := fnv.New32a()
 		h.Write([]byte(a.LogicalID))
