@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -70,8 +71,15 @@ type pass struct {
 	started time.Time // the server's clock
 	asOf    time.Time
 	oldest  int64 // minutes before it are not computed any more
-	result  FinaliseResult
+
+	lock   sync.Mutex // of result, and for calls of the options' functions
+	result FinaliseResult
 }
+
+// chunksAtOnce is how many chunks are worked on at once: while one waits for the
+// engine the other is folded here. They may share an hour or a day, as any two
+// finalisers may.
+const chunksAtOnce = 2
 
 func (p *pass) run(ctx context.Context) (err error) {
 	if p.started, err = p.serverTime(ctx); err != nil {
@@ -108,7 +116,10 @@ func (s *Store) serverTime(ctx context.Context) (t time.Time, err error) {
 // write runs a step that writes.
 func (p *pass) write(ctx context.Context, name string, do func(context.Context) error) error {
 	if p.o.step != nil {
-		if err := p.o.step(name); err != nil {
+		p.lock.Lock()
+		err := p.o.step(name)
+		p.lock.Unlock()
+		if err != nil {
 			return err
 		}
 	}
@@ -186,16 +197,56 @@ func (p *pass) round(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("count what is marked: %w", err)
 	}
-	of := p.result.Minutes + len(dirty)
-	for _, c := range chunks {
-		if err := p.chunk(ctx, c, due); err != nil {
-			return false, err
-		}
-		if p.o.Progress != nil {
-			p.o.Progress(p.result.Minutes, max(of, p.result.Minutes))
-		}
+	if err := p.work(ctx, chunks, due, len(dirty)); err != nil {
+		return false, err
 	}
 	return len(all) == marksAtOnce && len(due) > 0, nil
+}
+
+// work does the chunks, of that many minutes, a few at once. It returns the first
+// error when all that had begun has ended.
+func (p *pass) work(ctx context.Context, chunks [][]int64, due map[int64][]mark, minutes int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	todo := make(chan []int64)
+	of := p.result.Minutes + minutes
+	var workers sync.WaitGroup
+	for range min(chunksAtOnce, len(chunks)) {
+		workers.Go(func() {
+			for c := range todo {
+				if err := p.chunk(ctx, c, due); err != nil {
+					cancel(err)
+				}
+				p.progress(of)
+			}
+		})
+	}
+	for _, c := range chunks {
+		select {
+		case todo <- c:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(todo)
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+func (p *pass) progress(of int) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.o.Progress != nil {
+		p.o.Progress(p.result.Minutes, max(of, p.result.Minutes))
+	}
+}
+
+// note changes the result.
+func (p *pass) note(change func(*FinaliseResult)) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	change(&p.result)
 }
 
 // due are the marks of minutes that are old enough, by minute.
@@ -257,7 +308,7 @@ func (p *pass) chunk(ctx context.Context, minutes []int64, due map[int64][]mark)
 	if err := p.sumLevels(ctx, affected); err != nil {
 		return err
 	}
-	p.result.Minutes += len(affected)
+	p.note(func(r *FinaliseResult) { r.Minutes += len(affected) })
 	var done []mark
 	for _, m := range minutes {
 		done = append(done, due[m]...)
@@ -276,8 +327,13 @@ func (p *pass) computeMinutes(ctx context.Context, w window, minutes []int64) er
 	if err := p.foldSlice(ctx, rollupJob(p.database, sink), w); err != nil {
 		return err
 	}
-	p.result.Rows += sink.rows()
-	return p.write(ctx, "write minutes", func(ctx context.Context) error { return p.writeMinutes(ctx, sink, version) })
+	for _, piece := range pieces(sink.rows()) {
+		if err := p.write(ctx, "write minutes", func(ctx context.Context) error { return p.writeMinutes(ctx, piece, version) }); err != nil {
+			return err
+		}
+		p.note(func(r *FinaliseResult) { r.Rows += len(piece) })
+	}
+	return nil
 }
 
 // rollupJob folds by all home dimensions, what was not one successful first
@@ -296,12 +352,17 @@ func (p *pass) sumLevels(ctx context.Context, minutes []int64) error {
 		to, from rollup.Level
 		n        *int
 	}{{rollup.Hour, rollup.Minute, &p.result.Hours}, {rollup.Day, rollup.Hour, &p.result.Days}} {
-		buckets := rollup.Buckets(l.to, minutes)
-		err := p.write(ctx, "write "+string(l.to)+"s", func(ctx context.Context) error { return p.sumUp(ctx, l.to, l.from, buckets) })
+		pieces, err := p.sumPieces(ctx, l.to, l.from, rollup.Buckets(l.to, minutes))
 		if err != nil {
-			return err
+			return fmt.Errorf("count %ss: %w", l.from, err)
 		}
-		*l.n += len(buckets)
+		for _, buckets := range pieces {
+			err := p.write(ctx, "write "+string(l.to)+"s", func(ctx context.Context) error { return p.sumUp(ctx, l.to, l.from, buckets) })
+			if err != nil {
+				return err
+			}
+			p.note(func(*FinaliseResult) { *l.n += len(buckets) })
+		}
 	}
 	return nil
 }

@@ -392,7 +392,7 @@ func sketchesSQL(database string, q metrics.Query, name string) string {
 		group += ", "
 	}
 	return "SELECT " + group + "groupArray(idx) AS sketch_idx, groupArray(n) AS sketch_n\nFROM\n(\n    SELECT " + keys + "idx, sum(sketch_count) AS n FROM " + database + ".rollups" +
-		" ARRAY JOIN " + name + "_idx AS idx, " + name + "_n AS sketch_count\n    WHERE " + rollupRows + " AND kind = 'sketch'" + rollupFilterSQL(q) + "\n    GROUP BY " + inner + "\n)" + outer
+		" ARRAY JOIN " + name + "_idx AS idx, " + name + "_n AS sketch_count\n    WHERE " + rollupRows + " AND kind = 'home'" + rollupFilterSQL(q) + "\n    GROUP BY " + inner + "\n)" + outer
 }
 
 func (s *Store) readSketches(ctx context.Context, f *folder, q metrics.Query, params []any) error {

@@ -17,22 +17,24 @@ type rollupSink struct {
 	home     map[string]*rollupGroup
 	spend    map[string]*rollupGroup
 	sketches map[string]*rollupSketch
-	key      []byte // scratch
+
+	key    []byte // scratch
+	counts []uint64
+	costs  []retrylens.Money
 }
 
 // rollupGroup is a row of kind home or spend.
 type rollupGroup struct {
 	bucketMS int64
 	dims     []string // home dimensions, of spend all
-	metrics.Counters
+	rollup.Vector
+	sketch *rollupSketch // nil, or that of its tenant, provider and model, which it carries
 }
 
-// rollupSketch is a row of kind sketch: buckets of metrics.Sketch as they came.
+// rollupSketch holds buckets of metrics.Sketch as they came.
 type rollupSketch struct {
-	bucketMS                int64
-	tenant, provider, model string
-	latency, retryTax       []uint16
-	untaxed                 uint64 // retry taxes of 0
+	latency, retryTax []uint16
+	untaxed           uint64 // retry taxes of 0
 }
 
 // newRollupSink wants the given minutes, in Unix milliseconds.
@@ -62,29 +64,75 @@ func (s *rollupSink) add(r *foldRow, statement string) {
 	if loss == nil {
 		return
 	}
-	r.complete(statement)
 	g := s.group(s.home, r.bucket, r.dims[:homeDims])
-	g.Add(&r.Counters)
-	if moved(r.dims) && r.ExecutedAttempts > 0 {
-		spent := r.SpendOnly()
-		s.group(s.spend, r.bucket, r.dims).Add(&spent)
+	if statement == "fast" {
+		r.addFast(g.Vector)
+	} else {
+		r.complete(statement)
+		g.Add(&r.Counters)
+		s.addSpend(r)
 	}
 	if r.nextLossMS > 0 {
 		loss.NextLossMS = min(loss.NextLossMS, r.nextLossMS)
 	}
 	loss.LastLossMS = max(loss.LastLossMS, r.lastLossMS)
 	if r.untaxed > 0 || len(r.latency) > 0 {
-		k := s.sketch(r.bucket, r.dims)
+		k := s.sketch(g)
 		k.latency = append(k.latency, r.latency...)
 		k.retryTax = append(k.retryTax, r.retryTax...)
 		k.untaxed += r.untaxed
 	}
 }
 
-// moved tells whether something was executed elsewhere than at home.
-func moved(dims []string) bool {
-	return len(dims) == allDims && (dims[executedProviderAt] != dims[providerAt] || dims[executedModelAt] != dims[modelAt])
+// addSpend files what was executed elsewhere than at home.
+func (s *rollupSink) addSpend(r *foldRow) {
+	elsewhere := r.dims[executedProviderAt] != r.dims[providerAt] || r.dims[executedModelAt] != r.dims[modelAt]
+	if elsewhere && r.ExecutedAttempts > 0 {
+		spent := r.SpendOnly()
+		s.group(s.spend, r.bucket, r.dims).Add(&spent)
+	}
 }
+
+// fastPlaces are where the figures of successful first attempts go.
+var fastPlaces = struct{ calls, hidden, transport, known, tokens, cost, stops int }{
+	calls: rollup.Place("upstream_calls"), hidden: rollup.Place("hidden_calls"),
+	transport: rollup.Place("upstream_calls_by_cause_transport"), known: rollup.Place("executed_known_usage"),
+	tokens: rollup.Place("billed_tokens"), cost: rollup.Place("billed_cost_usd"),
+	stops: rollup.Place("stops_by_reason_" + string(retrylens.StopReasons[0])),
+}
+
+// oncePerOperation are the counters that one successful first attempt adds 1 to.
+var oncePerOperation = places("operations", "succeeded", "attempts", "executed_attempts",
+	"upstream_calls_by_cause_first", "attempts_by_position_0", "successes_by_position_0")
+
+func places(names ...string) []int {
+	out := make([]int, len(names))
+	for i, name := range names {
+		out[i] = rollup.Place(name)
+	}
+	return out
+}
+
+// addFast is complete and Add for a row of the fast statement, which come by the
+// million: without maps in between.
+func (r *foldRow) addFast(v rollup.Vector) {
+	n, at := r.Operations, &fastPlaces
+	for _, p := range oncePerOperation {
+		v.Counts[p] += n
+	}
+	v.Counts[at.calls] += r.UpstreamCalls
+	v.Counts[at.hidden] += r.UpstreamCalls - n
+	v.Counts[at.transport] += r.UpstreamCalls - n
+	v.Counts[at.known] += r.ExecutedKnownUsage
+	v.Counts[at.tokens] += r.BilledTokens
+	v.Costs[at.cost] = v.Costs[at.cost].Add(money(*r.money["billed_cost_usd"]))
+	for code, n := range *r.codes["stops_by_reason"] {
+		v.Counts[at.stops+int(code)-1] += n
+	}
+	v.Counts[at.stops+stopDelivered-1] += r.stopsDelivered
+}
+
+var stopDelivered = code(retrylens.StopReasons, retrylens.StopDelivered)
 
 func (s *rollupSink) addAttempts(attempts []retrylens.Attempt, w window) error {
 	q := s.q
@@ -114,24 +162,21 @@ func (s *rollupSink) addGroup(from *metrics.Group) {
 	if s.wanted[ms] == nil {
 		return
 	}
-	s.group(s.home, ms, from.Dims).Add(&from.Counters)
+	g := s.group(s.home, ms, from.Dims)
+	g.Add(&from.Counters)
 	if from.Latency.Count() == 0 {
 		return
 	}
-	k := s.sketch(ms, from.Dims)
+	k := s.sketch(g)
 	from.Latency.Each(func(idx uint16, n uint64) {
-		for range n {
-			k.latency = append(k.latency, idx)
-		}
+		k.latency = append(k.latency, repeat(int(n), idx)...)
 	})
 	from.RetryTax.Each(func(idx uint16, n uint64) {
 		if idx == 0 {
 			k.untaxed += n
 			return
 		}
-		for range n {
-			k.retryTax = append(k.retryTax, idx)
-		}
+		k.retryTax = append(k.retryTax, repeat(int(n), idx)...)
 	})
 }
 
@@ -139,18 +184,31 @@ func (s *rollupSink) group(in map[string]*rollupGroup, bucketMS int64, dims []st
 	s.setKey(bucketMS, dims...)
 	g := in[string(s.key)]
 	if g == nil {
-		g = &rollupGroup{bucketMS: bucketMS, dims: slices.Clone(dims)}
+		g = &rollupGroup{bucketMS: bucketMS, dims: slices.Clone(dims), Vector: s.vector()}
 		in[string(s.key)] = g
 	}
 	return g
 }
 
-func (s *rollupSink) sketch(bucketMS int64, dims []string) *rollupSketch {
-	s.setKey(bucketMS, dims[tenantAt], dims[providerAt], dims[modelAt])
+// vector is cut off a larger piece: they are many.
+func (s *rollupSink) vector() rollup.Vector {
+	const atOnce = 256
+	if len(s.counts) == 0 {
+		s.counts, s.costs = make([]uint64, atOnce*rollup.CountFigures), make([]retrylens.Money, atOnce*rollup.CostFigures)
+	}
+	v := rollup.Vector{Counts: s.counts[:rollup.CountFigures:rollup.CountFigures], Costs: s.costs[:rollup.CostFigures:rollup.CostFigures]}
+	s.counts, s.costs = s.counts[rollup.CountFigures:], s.costs[rollup.CostFigures:]
+	return v
+}
+
+// sketch is that of the tenant, provider and model of a home group. The first of
+// these groups carries it.
+func (s *rollupSink) sketch(g *rollupGroup) *rollupSketch {
+	s.setKey(g.bucketMS, g.dims[tenantAt], g.dims[providerAt], g.dims[modelAt])
 	k := s.sketches[string(s.key)]
 	if k == nil {
-		k = &rollupSketch{bucketMS: bucketMS, tenant: dims[tenantAt], provider: dims[providerAt], model: dims[modelAt]}
-		s.sketches[string(s.key)] = k
+		k = &rollupSketch{}
+		s.sketches[string(s.key)], g.sketch = k, k
 	}
 	return k
 }
@@ -166,13 +224,8 @@ func (s *rollupSink) setKey(bucketMS int64, dims ...string) {
 	}
 }
 
-// rows is how many rows the sink holds.
-func (s *rollupSink) rows() int {
-	return len(s.wanted) + len(s.home) + len(s.spend) + len(s.sketches)
-}
-
-// counted returns the sorted sketch buckets and how often each occurs; n zeros
-// come on top.
+// counted returns the sorted sketch buckets and how often each occurs; zeros come
+// on top.
 func counted(idx []uint16, zeros uint64) (buckets []uint16, n []uint64) {
 	slices.Sort(idx)
 	buckets, n = []uint16{}, []uint64{}

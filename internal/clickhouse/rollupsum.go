@@ -30,6 +30,42 @@ func (s *Store) sumUp(ctx context.Context, to, from rollup.Level, buckets []int6
 	return nil
 }
 
+// sumPieces cuts sorted buckets of a level into pieces that have about 4 times
+// rollupRowsAtOnce rows in the finer one.
+func (s *Store) sumPieces(ctx context.Context, to, from rollup.Level, buckets []int64) ([][]int64, error) {
+	width := to.Width().Milliseconds()
+	span := rollup.Span{From: buckets[0], To: buckets[len(buckets)-1] + width}
+	rows, err := s.conn.Query(s.with(ctx, nil), "SELECT intDiv(toUnixTimestamp(bucket), {width:UInt32}) * {width:UInt64} * 1000 AS wider, count() FROM "+s.database+".rollups"+
+		" WHERE level = {level:Int8} AND bucket >= toDateTime({from:Int64}, 'UTC') AND bucket < toDateTime({to:Int64}, 'UTC') GROUP BY wider",
+		append(rollupWindow(from, span), clickhouse.Named("width", uint32(width/1000)))...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	held := map[int64]uint64{}
+	for rows.Next() {
+		var start, n uint64
+		if err := rows.Scan(&start, &n); err != nil {
+			return nil, err
+		}
+		held[int64(start)] = n
+	}
+	return cutBuckets(buckets, held, 4*rollupRowsAtOnce), rows.Err()
+}
+
+func cutBuckets(buckets []int64, rows map[int64]uint64, most uint64) [][]int64 {
+	var out [][]int64
+	sum := uint64(0)
+	for i, b := range buckets {
+		if i == 0 || sum+rows[b] > most {
+			out, sum = append(out, nil), 0
+		}
+		out[len(out)-1] = append(out[len(out)-1], b)
+		sum += rows[b]
+	}
+	return out
+}
+
 func seconds(ms []int64) []uint32 {
 	out := make([]uint32, len(ms))
 	for i, v := range ms {

@@ -1,14 +1,14 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/shopspring/decimal"
 
 	"github.com/retrylens/retrylens/internal/metrics"
@@ -20,7 +20,6 @@ const (
 	kindBucket = 1
 	kindHome   = 2
 	kindSpend  = 3
-	kindSketch = 4
 )
 
 // levelCode is the number of a level in storage.
@@ -62,80 +61,53 @@ func rollupWindow(level rollup.Level, span rollup.Span) []any {
 	}
 }
 
-// minuteRows are the rows of some minutes as columns.
-type minuteRows struct {
-	kind                []int8
-	bucket              []int64 // Unix seconds
-	dims                [allDims][]string
-	next, last          []int64
-	latency, retryTax   [][]uint16
-	latencyN, retryTaxN [][]uint64
-	counters            []*metrics.Counters // nil = none
-	negative            []bool              // counters are taken away
+// rollupRowsAtOnce is about how many rows of rollups are inserted at once: a row has
+// over a hundred columns.
+const rollupRowsAtOnce = 50_000
+
+// rollupRow is one row to insert. What is nil is empty.
+type rollupRow struct {
+	kind     int8
+	bucketMS int64
+	group    *rollupGroup
+	loss     *metrics.LossTimes
+	negative bool // figures are taken away
 }
 
-// none are the counters of rows that have none.
-var none = &metrics.Counters{}
-
-func (m *minuteRows) add(kind int8, bucketMS int64, dims []string) {
-	m.kind, m.bucket = append(m.kind, kind), append(m.bucket, bucketMS/1000)
-	for i := range m.dims {
-		v := ""
-		if i < len(dims) {
-			v = dims[i]
-		}
-		m.dims[i] = append(m.dims[i], v)
-	}
-	m.next, m.last = append(m.next, metrics.NoLoss), append(m.last, 0)
-	m.latency, m.latencyN = append(m.latency, []uint16{}), append(m.latencyN, []uint64{})
-	m.retryTax, m.retryTaxN = append(m.retryTax, []uint16{}), append(m.retryTaxN, []uint64{})
-	m.counters, m.negative = append(m.counters, none), append(m.negative, false)
-}
-
-// columns turns what was gathered into rows: one of kind bucket for every minute
+// rows are those of all minutes, by minute: one of kind bucket for every minute
 // wanted, even an empty one, so that what was there before is dead.
-func (s *rollupSink) columns() *minuteRows {
-	m := &minuteRows{}
-	last := func() int { return len(m.kind) - 1 }
+func (s *rollupSink) rows() []rollupRow {
+	out := make([]rollupRow, 0, len(s.wanted)+len(s.home)+2*len(s.spend))
 	for ms, l := range s.wanted {
-		m.add(kindBucket, ms, nil)
-		m.next[last()], m.last[last()] = l.NextLossMS, l.LastLossMS
+		out = append(out, rollupRow{kind: kindBucket, bucketMS: ms, loss: l})
 	}
 	for _, g := range s.home {
-		m.add(kindHome, g.bucketMS, g.dims)
-		m.counters[last()] = &g.Counters
+		out = append(out, rollupRow{kind: kindHome, bucketMS: g.bucketMS, group: g})
 	}
 	gone := map[string]*rollupGroup{}
 	for _, g := range s.spend { // there it comes, and from home it goes
-		m.add(kindSpend, g.bucketMS, g.dims)
-		m.counters[last()] = &g.Counters
-		s.group(gone, g.bucketMS, append(g.dims[:homeDims:homeDims], g.dims[providerAt], g.dims[modelAt])).Add(&g.Counters)
+		out = append(out, rollupRow{kind: kindSpend, bucketMS: g.bucketMS, group: g})
+		s.group(gone, g.bucketMS, append(g.dims[:homeDims:homeDims], g.dims[providerAt], g.dims[modelAt])).Join(g.Vector)
 	}
 	for _, g := range gone {
-		m.add(kindSpend, g.bucketMS, g.dims)
-		m.counters[last()], m.negative[last()] = &g.Counters, true
+		out = append(out, rollupRow{kind: kindSpend, bucketMS: g.bucketMS, group: g, negative: true})
 	}
-	for _, k := range s.sketches {
-		m.add(kindSketch, k.bucketMS, []string{k.tenant, "", "", "", k.provider, k.model})
-		m.latency[last()], m.latencyN[last()] = counted(k.latency, 0)
-		m.retryTax[last()], m.retryTaxN[last()] = counted(k.retryTax, k.untaxed)
-	}
-	return m
+	slices.SortFunc(out, func(a, b rollupRow) int { return cmp.Compare(a.bucketMS, b.bucketMS) })
+	return out
 }
 
-// writeMinutes inserts the rows of some minutes as one block: for each minute all
-// of them become visible at once, whatever is killed meanwhile.
-func (s *Store) writeMinutes(ctx context.Context, sink *rollupSink, version uint64) error {
-	m := sink.columns()
-	b, err := s.conn.PrepareBatch(s.with(ctx, oneBlock), "INSERT INTO "+s.database+".rollups ("+strings.Join(rollupColumns(), ", ")+")")
-	if err != nil {
-		return err
+// pieces cuts rows, sorted by minute, into pieces of about rollupRowsAtOnce that hold
+// whole minutes.
+func pieces(rows []rollupRow) [][]rollupRow {
+	var out [][]rollupRow
+	for len(rows) > 0 {
+		n := min(len(rows), rollupRowsAtOnce)
+		for n < len(rows) && rows[n].bucketMS == rows[n-1].bucketMS {
+			n++
+		}
+		out, rows = append(out, rows[:n]), rows[n:]
 	}
-	defer b.Abort() //nolint:errcheck // after Send it does nothing
-	if err := m.append(b, version); err != nil {
-		return err
-	}
-	return b.Send()
+	return out
 }
 
 // oneBlock has an insert be one part of each partition, however many rows it has,
@@ -145,22 +117,57 @@ var oneBlock = clickhouse.Settings{
 	"parallel_distributed_insert_select": 0, "insert_deduplicate": 0,
 }
 
-func (m *minuteRows) append(b driver.Batch, version uint64) error {
-	n := len(m.kind)
-	columns := []any{repeat(n, levelCode(rollup.Minute)), m.kind, m.bucket}
-	for i := range m.dims {
-		columns = append(columns, m.dims[i])
+// writeMinutes inserts rows of whole minutes as one block: for each minute all of
+// them become visible at once, whatever is killed meanwhile.
+func (s *Store) writeMinutes(ctx context.Context, rows []rollupRow, version uint64) error {
+	b, err := s.conn.PrepareBatch(s.with(ctx, oneBlock), "INSERT INTO "+s.database+".rollups ("+strings.Join(rollupColumns(), ", ")+")")
+	if err != nil {
+		return err
 	}
-	columns = append(columns, repeat(n, version), m.next, m.last, m.latency, m.latencyN, m.retryTax, m.retryTaxN)
+	defer b.Abort() //nolint:errcheck // after Send it does nothing
+	columns := keyColumns(rows, version)
 	for i := range rollup.Figures {
-		columns = append(columns, m.figure(&rollup.Figures[i]))
+		columns = append(columns, figureColumn(rows, &rollup.Figures[i]))
 	}
 	for i, c := range columns {
 		if err := b.Column(i).Append(c); err != nil {
 			return fmt.Errorf("column %s: %w", rollupColumns()[i], err)
 		}
 	}
-	return nil
+	return b.Send()
+}
+
+// keyColumns are the columns rollupKeys.
+func keyColumns(rows []rollupRow, version uint64) []any {
+	n := len(rows)
+	kinds, buckets, dims := make([]int8, n), make([]int64, n), [allDims][]string{}
+	next, last := repeat(n, int64(metrics.NoLoss)), make([]int64, n)
+	latency, latencyN := repeat(n, []uint16{}), repeat(n, []uint64{})
+	retryTax, retryTaxN := repeat(n, []uint16{}), repeat(n, []uint64{})
+	for i := range dims {
+		dims[i] = make([]string, n)
+	}
+	for i, r := range rows {
+		kinds[i], buckets[i] = r.kind, r.bucketMS/1000
+		if r.loss != nil {
+			next[i], last[i] = r.loss.NextLossMS, r.loss.LastLossMS
+		}
+		if r.group == nil {
+			continue
+		}
+		for d, v := range r.group.dims {
+			dims[d][i] = v
+		}
+		if k := r.group.sketch; k != nil {
+			latency[i], latencyN[i] = counted(k.latency, 0)
+			retryTax[i], retryTaxN[i] = counted(k.retryTax, k.untaxed)
+		}
+	}
+	columns := []any{repeat(n, levelCode(rollup.Minute)), kinds, buckets}
+	for i := range dims {
+		columns = append(columns, dims[i])
+	}
+	return append(columns, repeat(n, version), next, last, latency, latencyN, retryTax, retryTaxN)
 }
 
 func repeat[T any](n int, v T) []T {
@@ -171,34 +178,35 @@ func repeat[T any](n int, v T) []T {
 	return out
 }
 
-// figure is one column: uint64 modulo 2^64, or money with its sign.
-func (m *minuteRows) figure(f *rollup.Figure) any {
+// figureColumn is uint64 modulo 2^64, or money with its sign.
+func figureColumn(rows []rollupRow, f *rollup.Figure) any {
+	at := rollup.Place(f.Name)
 	if f.Money() {
-		return m.costs(f)
+		return costColumn(rows, at)
 	}
-	out := make([]uint64, len(m.counters))
-	for i, c := range m.counters {
-		switch {
-		case c == none:
-		case m.negative[i]:
-			out[i] = -f.Count(c)
+	out := make([]uint64, len(rows))
+	for i := range rows {
+		switch r := &rows[i]; {
+		case r.group == nil:
+		case r.negative:
+			out[i] = -r.group.Counts[at]
 		default:
-			out[i] = f.Count(c)
+			out[i] = r.group.Counts[at]
 		}
 	}
 	return out
 }
 
-func (m *minuteRows) costs(f *rollup.Figure) []decimal.Decimal {
-	out := make([]decimal.Decimal, len(m.counters))
-	for i, c := range m.counters {
-		v := f.Cost(c)
-		if v.IsZero() {
+func costColumn(rows []rollupRow, at int) []decimal.Decimal {
+	out := make([]decimal.Decimal, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		if r.group == nil || r.group.Costs[at].IsZero() {
 			continue
 		}
-		pico := v.Pico()
-		if m.negative[i] {
-			pico = new(big.Int).Neg(pico)
+		pico := r.group.Costs[at].Pico()
+		if r.negative {
+			pico.Neg(pico)
 		}
 		out[i] = decimal.NewFromBigInt(pico, -12)
 	}

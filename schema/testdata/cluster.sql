@@ -206,12 +206,13 @@ ENGINE = Distributed(main, retrylens, ingest_status_local, cityHash64(node));
 -- than the bucket's row of kind 'bucket' are dead, whether merged away yet or
 -- not. kind: 'bucket' one a bucket, even an empty one; 'home' the counters by
 -- home dimensions; 'spend' what moves spend from the home provider and model to
--- those executed (with sign: counts are modulo 2^64); 'sketch' the latencies of
--- tenant, provider and model, as histograms of metrics.SketchIndexSigned.
+-- those executed (with sign: counts are modulo 2^64). Latencies are histograms of
+-- metrics.SketchIndexSigned by tenant, provider and model only: one of the rows of
+-- kind 'home' that share these carries them for all.
 CREATE TABLE IF NOT EXISTS retrylens.rollups_local ON CLUSTER main
 (
     level             Enum8('minute' = 1, 'hour' = 2, 'day' = 3) CODEC(ZSTD(1)),
-    kind              Enum8('bucket' = 1, 'home' = 2, 'spend' = 3, 'sketch' = 4) CODEC(ZSTD(1)),
+    kind              Enum8('bucket' = 1, 'home' = 2, 'spend' = 3) CODEC(ZSTD(1)),
     bucket            DateTime('UTC') CODEC(Delta(4), ZSTD(1)),
     tenant            LowCardinality(String) CODEC(ZSTD(1)),
     service           LowCardinality(String) CODEC(ZSTD(1)),
@@ -350,7 +351,8 @@ ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{ta
 PARTITION BY (level, toYYYYMM(bucket))
 ORDER BY (level, kind, toStartOfHour(bucket), tenant, bucket, service, environment, operation, provider, model, executed_provider, executed_model)
 TTL bucket + toIntervalDay(61) DELETE WHERE level = 'minute'
-SETTINGS non_replicated_deduplication_window = 0, ratio_of_defaults_for_sparse_serialization = 0.8;
+SETTINGS non_replicated_deduplication_window = 0, ratio_of_defaults_for_sparse_serialization = 0.8,
+    min_bytes_for_wide_part = 1073741824, max_compress_block_size = 131072, min_compress_block_size = 65536;
 
 CREATE TABLE IF NOT EXISTS retrylens.rollups ON CLUSTER main AS retrylens.rollups_local
 ENGINE = Distributed(main, retrylens, rollups_local, intHash64(toUnixTimestamp(bucket)));
