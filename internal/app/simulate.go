@@ -75,6 +75,9 @@ func NewSimulate(o SimulateOptions) (*Simulate, error) {
 	if err := s.readTrace(); err != nil {
 		return nil, err
 	}
+	if d := s.duration(); o.At > d {
+		return nil, usagef("--at must be within the %v simulated, got %v", d, o.At)
+	}
 	return s, s.setStart()
 }
 

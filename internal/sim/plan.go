@@ -64,7 +64,7 @@ func (p *plan) series() error {
 			return fmt.Errorf("sim: Options.Incidents[%d]: scenario %s needs a fleet of its own", i, s.Name)
 		case in.Series < 0 || in.Series >= p.o.Series:
 			return fmt.Errorf("sim: Options.Incidents[%d].Series must be within 0..%d, got %d", i, p.o.Series-1, in.Series)
-		case in.Size < 0 || in.Size > Sizes || in.At < 0 || in.For < 0:
+		case in.Size < 0 || in.Size > Sizes || in.At < 0 || in.At > p.o.Duration || in.For < 0:
 			return fmt.Errorf("sim: Options.Incidents[%d] is out of range: %+v", i, in)
 		}
 		p.incident(s, in)

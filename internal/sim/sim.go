@@ -108,6 +108,9 @@ func (o *Options) fill() error {
 	defaultTo(&o.OperationsPerMinute, defaultRate)
 	defaultTo(&o.Size, defaultSize)
 	defaultTo(&o.At, o.Duration/3)
+	if o.At > o.Duration {
+		return fmt.Errorf("sim: Options.At must be within the duration of %v, got %v", o.Duration, o.At)
+	}
 	return nil
 }
 

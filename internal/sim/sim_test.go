@@ -141,6 +141,7 @@ func TestOptionsAreNamedWhenBad(t *testing.T) {
 		"OperationsPerMinute":     {Start: start, OperationsPerMinute: math.NaN()},
 		"Size":                    {Start: start, Size: 6},
 		"Options.At":              {Start: start, At: -1},
+		"Options.At must be with": {Start: start, At: 25 * time.Hour},
 		`no scenario "nothing"`:   {Start: start, Scenario: "nothing"},
 		"Options.Series":          {Start: start, Incidents: []sim.Incident{{Scenario: "outage"}}},
 		"Incidents[0].Series":     {Start: start, Series: 2, Incidents: []sim.Incident{{Scenario: "outage", Series: 2}}},

@@ -41,8 +41,12 @@ func (t Truth) String() string {
 	return fmt.Sprintf("%s of %s from %s to %s, size %d: %s", t.Scenario, who, t.From.Format(time.RFC3339), t.To.Format(time.RFC3339), t.Size, t.State)
 }
 
+// truth of what begins before the end.
 func (p *plan) truth(s State, at place) {
 	start := p.o.Start
+	if at.From > 0 && at.From >= p.o.Duration {
+		return
+	}
 	p.sim.Truth = append(p.sim.Truth, Truth{
 		Scenario: at.scenario, State: s, Provider: at.provider, Model: at.model,
 		From: start.Add(at.From), To: start.Add(min(at.To, p.o.Duration)), Size: at.size,
