@@ -45,6 +45,7 @@ verify-golden: engine ## golden attempts imported in every way: one JSON line
 bench: engine build ## measure and rewrite docs/benchmarks.md (about 8 minutes)
 	$(GO) run ./test/bench -out docs/benchmarks.md
 	$(GO) run ./test/ingestbench >> docs/benchmarks.md
+	$(GO) run ./test/rollupbench >> docs/benchmarks.md
 	$(GO) run ./test/retrybench >> docs/benchmarks.md
 
 chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest and engine under load; one JSON line

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -78,4 +79,23 @@ func (s *Store) PlannedReport(ctx context.Context, q metrics.Query) (r *metrics.
 	}
 	r, err = s.Report(ctx, q)
 	return r, buckets, spans, err
+}
+
+// MarkedWithoutRows reads the marks, then the minutes that have rows, and returns
+// how many minutes are marked and which of these have no rows.
+func (s *Store) MarkedWithoutRows(ctx context.Context) (marked int, missing []int64, err error) {
+	marks, err := s.marks(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	rows, err := s.minutes(ctx, "SELECT DISTINCT toInt64(toUnixTimestamp(toStartOfMinute(operation_started_at))) * 1000 FROM "+s.database+".attempts")
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, m := range marks {
+		if !slices.Contains(rows, m.minute) {
+			missing = append(missing, m.minute)
+		}
+	}
+	return len(marks), missing, nil
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // finaliseRows is about how many attempts a window of a pass reads, and a chunk
-// between two removals of marks: what it holds in memory is at most a group for
-// each.
-const finaliseRows = 500_000
+// between two removals of marks: what it holds in memory is at most a group of 1.3 kB
+// for each.
+const finaliseRows = 150_000
 
 // minuteWindow is a part of the time that is folded at once, and which of its
 // minutes are wanted.

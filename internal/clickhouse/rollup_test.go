@@ -253,3 +253,42 @@ func TestFinaliserGoesOn(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 }
+
+// What the finaliser rests on: a mark is never visible before the rows that it
+// stands for.
+func TestMarksAreNeverAheadOfTheirRows(t *testing.T) {
+	s := newStore(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		for i := range 150 {
+			block := make([]retrylens.Attempt, 2000)
+			for n := range block {
+				block[n] = one(fmt.Sprint("op-", i, "-", n), histories.Base.Add(time.Duration(i)*time.Minute), retrylens.OutcomeSuccess)
+			}
+			if err := s.Write(ctx, block); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	for checks := 0; ; checks++ {
+		marked, missing, err := s.MarkedWithoutRows(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(missing) > 0 {
+			t.Fatalf("of %d marked minutes %v have no rows", marked, missing)
+		}
+		select {
+		case err := <-done:
+			if err != nil || checks == 0 {
+				t.Fatalf("%d checks, %v", checks, err)
+			}
+			return
+		default:
+		}
+	}
+}

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrylens/retrylens"
@@ -18,7 +19,8 @@ type rollupSink struct {
 	spend    map[string]*rollupGroup
 	sketches map[string]*rollupSketch
 
-	key    []byte // scratch
+	texts  map[string]string // each value of a dimension once
+	key    []byte            // scratch
 	counts []uint64
 	costs  []retrylens.Money
 }
@@ -42,7 +44,7 @@ func newRollupSink(asOf time.Time, minutes []int64) *rollupSink {
 	s := &rollupSink{
 		q:    metrics.Query{AsOf: asOf, Bucket: rollup.Minute.Width()},
 		home: map[string]*rollupGroup{}, spend: map[string]*rollupGroup{}, sketches: map[string]*rollupSketch{},
-		wanted: make(map[int64]*metrics.LossTimes, len(minutes)),
+		wanted: make(map[int64]*metrics.LossTimes, len(minutes)), texts: map[string]string{},
 	}
 	for _, m := range minutes {
 		s.wanted[m] = &metrics.LossTimes{BucketMS: m, NextLossMS: metrics.NoLoss}
@@ -184,10 +186,24 @@ func (s *rollupSink) group(in map[string]*rollupGroup, bucketMS int64, dims []st
 	s.setKey(bucketMS, dims...)
 	g := in[string(s.key)]
 	if g == nil {
-		g = &rollupGroup{bucketMS: bucketMS, dims: slices.Clone(dims), Vector: s.vector()}
+		g = &rollupGroup{bucketMS: bucketMS, dims: s.kept(dims), Vector: s.vector()}
 		in[string(s.key)] = g
 	}
 	return g
+}
+
+// kept copies dims without keeping a copy of each text.
+func (s *rollupSink) kept(dims []string) []string {
+	out := make([]string, len(dims))
+	for i, d := range dims {
+		text, ok := s.texts[d]
+		if !ok {
+			text = strings.Clone(d)
+			s.texts[text] = text
+		}
+		out[i] = text
+	}
+	return out
 }
 
 // vector is cut off a larger piece: they are many.
