@@ -273,3 +273,35 @@ func TestTheSeasonHasItsMean(t *testing.T) {
 		t.Errorf("%.0f around 15:00, %.0f around 3:00", noon, night)
 	}
 }
+
+// TestLayersMultiply: 3 attempts at a gateway of 4 are 12 calls, numbered from 100 × the
+// requests that the gateway had before.
+func TestLayersMultiply(t *testing.T) {
+	w := small()
+	l := &w.Workloads[0]
+	l.Policy, l.Limits = retry.Batch(), unguarded()
+	l.Policy.Attempts, l.Policy.AttemptTimeout = 3, time.Hour
+	inner := retry.Batch()
+	inner.Attempts = 4
+	l.Gateway = &world.Gateway{Policy: inner, Limits: unguarded()}
+	w.Faults = []world.Fault{down(failure.GatewayTimeout)}
+	w.Providers = []world.Provider{{Name: "openai", RateLimit: 1000}}
+	all, _, row := play(t, w)
+	if f := row.Counters.Figures(); math.Abs(f.Amplification.Value-12) > 0.05 || math.Abs(f.LayerFactor.Value-4) > 0.02 {
+		t.Errorf("amplification %.3f, layer_factor %.3f", f.Amplification.Value, f.LayerFactor.Value)
+	}
+	numbers := map[int32]int{}
+	for _, a := range all {
+		if a.Hop == retrylens.HopGateway {
+			numbers[a.Attempt]++
+		}
+	}
+	for _, n := range []int32{0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203} {
+		if numbers[n] < int(row.Operations)*9/10 {
+			t.Errorf("attempt %d: %d of %d operations", n, numbers[n], row.Operations)
+		}
+	}
+	if len(numbers) != 12 {
+		t.Errorf("numbers %v", numbers)
+	}
+}
