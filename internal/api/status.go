@@ -25,6 +25,7 @@ type Status struct {
 
 // FinaliserStatus is how far the rollups are behind the attempts.
 type FinaliserStatus struct {
+	Usable       bool       `json:"usable" doc:"Long reports read the rollups; not so before the first pass, and while settlements or prices wait. Figures are exact all the same."`
 	LagMS        *int64     `json:"lag_ms" doc:"Age of the oldest change that no rollup holds yet."`
 	DirtyMinutes *uint64    `json:"dirty_minutes"`
 	LastRunAt    *time.Time `json:"last_run_at"`
@@ -33,11 +34,12 @@ type FinaliserStatus struct {
 // IngestStatus is what one ingest service last said of itself.
 type IngestStatus struct {
 	Node          string    `json:"node"`
+	StartedAt     time.Time `json:"started_at"`
 	ReportedAt    time.Time `json:"reported_at"`
 	RejectedLines uint64    `json:"rejected_lines"`
 	DeadLetters   uint64    `json:"dead_letters"`
-	SpoolAgeMS    *int64    `json:"spool_age_ms"`
-	SpoolBytes    *int64    `json:"spool_bytes"`
+	SpoolAgeMS    int64     `json:"spool_age_ms" doc:"Of the oldest record in its spool; 0 = the spool is empty."`
+	SpoolBytes    int64     `json:"spool_bytes"`
 }
 
 // StatusParams has none but the conditional ones.

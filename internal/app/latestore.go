@@ -23,6 +23,10 @@ type lateStore struct {
 	keep  atomic.Int64 // retention in nanoseconds, 0 = not known yet
 }
 
+func newLateStore(o StoreOptions, migrate bool) *lateStore {
+	return &lateStore{o: o, migrate: migrate, turn: make(chan struct{}, 1)}
+}
+
 // get returns the store, opening it if need be.
 func (l *lateStore) get(ctx context.Context) (*Store, error) {
 	if s := l.store.Load(); s != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrylens/retrylens/internal/api"
 	"github.com/retrylens/retrylens/internal/export"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/query"
@@ -27,9 +29,10 @@ type ReportOptions struct {
 	GroupBy  []string
 	Bucket   string // a duration; "" = none
 	Filters  map[metrics.Dimension][]string
-	Format   string // one of Formats; "" = table
-	Explain  bool   // table and md: formula and rows counted under each figure
-	SQL      bool   // print the statements instead of running them
+	Figures  []string // of a series, see NewSeries; none = a report
+	Format   string   // one of Formats; "" = table
+	Explain  bool     // table and md: formula and rows counted under each figure
+	SQL      bool     // print the statements instead of running them
 	FailOn   []string
 	Streams  Streams
 	Now      func() time.Time    // nil = time.Now
@@ -206,6 +209,9 @@ func (r *Report) write(report *metrics.Report) error {
 	out := r.o.Streams.Out
 	switch r.o.Format {
 	case "json":
+		if len(r.o.Figures) > 0 {
+			return json.NewEncoder(out).Encode(api.NewSeries(report, r.o.Figures))
+		}
 		return render.JSON(out, report)
 	case "csv":
 		return errors.Join(export.CSV(out, export.Report(report)), r.footer(report))
@@ -213,6 +219,9 @@ func (r *Report) write(report *metrics.Report) error {
 		return errors.Join(export.Parquet(out, export.Report(report)), r.footer(report))
 	case "md":
 		return render.Markdown(out, report, r.o.Explain)
+	}
+	if len(r.o.Figures) > 0 {
+		return render.Series(out, report, r.o.Figures, screen(out, r.o.Getenv))
 	}
 	return render.Table(out, report, r.o.Explain, screen(out, r.o.Getenv))
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"io"
+	"log/slog"
 	"os"
 
 	"golang.org/x/term"
@@ -41,4 +42,20 @@ func terminal(w io.Writer) (int, bool) {
 		return 0, false
 	}
 	return int(f.Fd()), true
+}
+
+// newLogger is a service's log, to s.Err.
+func newLogger(s Streams, asJSON, verbose bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbose {
+		options.Level = slog.LevelDebug
+	}
+	w := s.Err
+	if w == nil {
+		w = io.Discard
+	}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }

@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -25,6 +26,13 @@ func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics
 	if err := s.ingestStatus(ctx, q, c); err != nil {
 		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
 	}
+	switch st, err := s.FinaliserStatus(ctx); {
+	case isUnknownTable(err): // the schema is older than the rollups
+	case err != nil:
+		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
+	case st.Usable:
+		c.FinaliserLagMS = retrylens.Some(st.Lag.Milliseconds())
+	}
 	return c, nil
 }
 
@@ -33,6 +41,14 @@ func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics
 func (s *Store) Completeness(ctx context.Context, tenants ...string) (*metrics.Completeness, error) {
 	q := metrics.Query{Filters: map[metrics.Dimension][]string{metrics.DimTenant: tenants}}
 	return s.completeness(ctx, q, metrics.Counters{})
+}
+
+// isUnknownTable tells the error of a table that the schema of the store does not have
+// yet.
+func isUnknownTable(err error) bool {
+	const unknownTable = 60
+	var e *clickhouse.Exception
+	return errors.As(err, &e) && e.Code == unknownTable
 }
 
 func (s *Store) emitterGaps(ctx context.Context, q metrics.Query) ([]metrics.EmitterGap, error) {

@@ -43,6 +43,20 @@ func (s *Store) SchemaVersion(ctx context.Context) (int, error) {
 	return int(id), err
 }
 
+// NewestAttemptAt is the latest start of an operation there is; zero without any.
+func (s *Store) NewestAttemptAt(ctx context.Context) (time.Time, error) {
+	var at time.Time
+	var n uint64
+	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT count(), max(operation_started_at) FROM "+s.database+".attempts").Scan(&n, &at)
+	if err != nil {
+		return at, fmt.Errorf("clickhouse: %w", err)
+	}
+	if n == 0 {
+		return time.Time{}, nil
+	}
+	return at.UTC(), nil
+}
+
 // MayInsert tells whether the user may insert attempts.
 func (s *Store) MayInsert(ctx context.Context) (bool, error) {
 	var granted uint8

@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,6 +43,27 @@ func (s *Store) WriteIngestStatus(ctx context.Context, st IngestStatus) error {
 	return nil
 }
 
+// IngestStatuses are the latest words of the nodes that spoke lately, by name.
+func (s *Store) IngestStatuses(ctx context.Context) ([]IngestStatus, error) {
+	rows, err := s.conn.Query(s.with(ctx, nil), "SELECT node, argMax(started_at, at), max(at) AS last, argMax(rejected_lines, at), argMax(dead_letters, at),"+
+		" argMax(spool_bytes, at), argMax(spool_age_ms, at) FROM "+s.database+".ingest_status"+
+		" GROUP BY node HAVING last > now64(3) - toIntervalSecond({silence:UInt32}) ORDER BY node",
+		clickhouse.Named("silence", uint32(ingestSilence.Seconds())))
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: read the ingest status: %w", err)
+	}
+	defer rows.Close()
+	var out []IngestStatus
+	for rows.Next() {
+		var st IngestStatus
+		if err := rows.Scan(&st.Node, &st.StartedAt, &st.At, &st.RejectedLines, &st.DeadLetters, &st.SpoolBytes, &st.SpoolAgeMS); err != nil {
+			return nil, fmt.Errorf("clickhouse: read the ingest status: %w", err)
+		}
+		out = append(out, st)
+	}
+	return out, rows.Err()
+}
+
 // ingestStatus adds to c what the ingest nodes said: counts of all runs that are
 // remembered, the age of nodes that spoke lately. Without any it stays unset, and
 // so it does for a report of some tenants: the figures are of all.
@@ -57,9 +77,7 @@ func (s *Store) ingestStatus(ctx context.Context, q metrics.Query, c *metrics.Co
 		" FROM (SELECT max(at) AS last, max(rejected_lines) AS rejected, max(dead_letters) AS dead, argMax(spool_age_ms, at) AS age"+
 		" FROM "+s.database+".ingest_status GROUP BY node, started_at)",
 		clickhouse.Named("silence", uint32(ingestSilence.Seconds()))).Scan(&speaking, &rejected, &dead, &age)
-	var e *clickhouse.Exception
-	const unknownTable = 60
-	if errors.As(err, &e) && e.Code == unknownTable {
+	if isUnknownTable(err) {
 		return nil // the schema is older than the table
 	}
 	if err != nil || speaking == 0 {

@@ -17,7 +17,11 @@ const maxNamedEmitters = 3
 // have seen. It is never empty: no figure is to look green when it cannot be
 // known.
 func Footer(r *metrics.Report) []string {
-	return append([]string{provisional(r)}, completeness(r.Completeness)...)
+	lines := []string{provisional(r)}
+	if len(r.Unknown) > 0 {
+		lines = append(lines, strings.Join(r.Unknown, ", ")+": "+unknowable+" for these groups or filters over so long a window; take a shorter one, or group by tenant, provider and model")
+	}
+	return append(lines, completeness(r.Completeness)...)
 }
 
 func provisional(r *metrics.Report) string {

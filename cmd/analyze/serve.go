@@ -1,0 +1,102 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/retrylens/retrylens/internal/app"
+	"github.com/retrylens/retrylens/internal/app/cli"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+func serveCommand(s app.Streams) *cobra.Command {
+	o := app.ConsoleOptions{Streams: s}
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Serve the API and metrics, and keep the rollups up to date",
+		Long: `serve answers questions over HTTP (docs/api.md; the OpenAPI document is at
+/api/v1/openapi.yaml), shows the figures of the last minute, 5 minutes and hour to
+Prometheus at /metrics, tells its health at /healthz and /readyz, and runs the
+finaliser.
+
+It starts without its store and waits for it. It asks nobody who they are, so it listens
+on loopback only, unless --insecure says otherwise.`,
+		Example: `  analyze serve
+  analyze serve --listen 127.0.0.1:0 --store clickhouse://reader:secret@db:9000/retrylens --no-finalise`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Version = cmd.Root().Version
+			c, err := app.NewConsole(o)
+			if err != nil {
+				return err
+			}
+			return c.Run(cmd.Context())
+		},
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	f := cmd.Flags()
+	f.StringVar(&o.Listen, "listen", app.DefaultConsoleListen, "`ADDRESS` to listen on; port 0 takes a free one")
+	f.BoolVar(&o.Insecure, "insecure", false, "listen elsewhere than on loopback: everybody who can reach it may read")
+	f.BoolVar(&o.NoFinalise, "no-finalise", false, "leave the rollups to another analyze serve or finalise")
+	f.IntVar(&o.TopSeries, "top-series", app.DefaultTopSeries, "how many tenants × providers × models /metrics shows; the others are one series")
+	f.BoolVar(&o.JSONLogs, "log-json", false, "log JSON lines")
+	f.BoolVarP(&o.Verbose, "verbose", "v", false, "log more")
+	for _, name := range []string{"listen", "top-series"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func seriesCommand(s app.Streams) *cobra.Command {
+	o := app.ReportOptions{Streams: s}
+	filters := map[metrics.Dimension]*[]string{}
+	cmd := &cobra.Command{
+		Use:   "series [flags]",
+		Short: "Show figures over time",
+		Long: `series shows figures of a report over time: a curve for each group and figure, then
+every value. Without --bucket the window is cut into at most 150 pieces.`,
+		Example: `  analyze series --since 6h --figure amplification,retry_success_ratio --group-by provider
+  analyze series --since 1d --figure 'latency_ms{p99}' --bucket 1h -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Filters = map[metrics.Dimension][]string{}
+			for d, values := range filters {
+				o.Filters[d] = *values
+			}
+			r, err := app.NewSeries(o)
+			if err != nil {
+				return err
+			}
+			return r.Run(cmd.Context())
+		},
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	addWindowFlags(cmd, &o)
+	addFilterFlags(cmd, filters)
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Figures, "figure", nil, "`FIGURES`, comma-separated, as in a report; one of several values as name{key} (default amplification)")
+	f.StringVarP(&o.Format, "output", "o", "table", "`FORMAT`: table, json, csv or parquet (these two with every figure)")
+	_ = cmd.RegisterFlagCompletionFunc("figure", completeFigures)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(app.SeriesFormats, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func statusCommand(s app.Streams) *cobra.Command {
+	o := app.StatusOptions{Streams: s}
+	cmd := &cobra.Command{
+		Use:   "status [flags]",
+		Short: "Show how the store is, and the last hour, on one screen",
+		Long: `status shows the main figures of the last hour, how far the rollups are, what the ingest
+services last said of themselves, and how much of the truth the store can have seen.`,
+		Example: `  analyze status
+  analyze status -o json --store clickhouse://reader:secret@db:9000/retrylens`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Version = cmd.Root().Version
+			return app.ShowStatus(cmd.Context(), o)
+		},
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	cmd.Flags().StringVarP(&o.Format, "output", "o", "text", "`FORMAT`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}

@@ -1,0 +1,187 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/retrylens/retrylens/internal/api"
+	"github.com/retrylens/retrylens/internal/clickhouse"
+	"github.com/retrylens/retrylens/internal/gauges"
+	"github.com/retrylens/retrylens/internal/ingestd"
+)
+
+// The defaults of ConsoleOptions.
+const (
+	DefaultConsoleListen = "127.0.0.1:8481"
+	DefaultTopSeries     = gauges.DefaultTop
+	consoleGrace         = 10 * time.Second
+	maxHeaderBytes       = 64 << 10
+	readTimeout          = 10 * time.Second
+	idleTimeout          = 2 * time.Minute
+	writeTimeout         = 5 * time.Minute // a large export to a slow reader
+)
+
+// ConsoleOptions say how analyze serve runs.
+type ConsoleOptions struct {
+	Store      StoreOptions
+	Listen     string // "" = DefaultConsoleListen
+	Insecure   bool   // may listen elsewhere than on loopback, for everybody who can reach it
+	NoFinalise bool   // leave the rollups to others
+	TopSeries  int    // of /metrics, a window; 0 = DefaultTopSeries
+	JSONLogs   bool
+	Verbose    bool
+	Version    string
+	Streams    Streams
+	Listening  func(net.Addr) // told once it listens; nil = nobody
+}
+
+// Console serves the API and /metrics, and keeps the rollups up to date.
+type Console struct {
+	o      ConsoleOptions
+	logger *slog.Logger
+}
+
+// NewConsole checks the options.
+func NewConsole(o ConsoleOptions) (*Console, error) {
+	if o.Listen == "" {
+		o.Listen = DefaultConsoleListen
+	}
+	if _, err := ParseAddress(o.Store.Address); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.TopSeries < 0:
+		return nil, usagef("--top-series must be positive, got %d", o.TopSeries)
+	case !o.Insecure && !ingestd.Loopback(o.Listen):
+		return nil, usagef("--listen %.60s is not a loopback address: add --insecure if everybody who can reach it may read", o.Listen)
+	}
+	c := &Console{o: o, logger: newLogger(o.Streams, o.JSONLogs, o.Verbose)}
+	c.o.Store.Logger, c.o.Store.MustExist = c.logger, true
+	return c, nil
+}
+
+// Run serves until ctx ends. The store may be away when it starts, and come and go.
+func (c *Console) Run(ctx context.Context) (err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.o.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	store := newLateStore(c.o.Store, false)
+	defer func() { err = errors.Join(err, store.close()) }()
+	source := &consoleSource{store: store, version: c.o.Version, began: time.Now()}
+	g := gauges.New(gauges.Options{Source: source, Lag: source.lag, Top: c.o.TopSeries, Logger: c.logger})
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer func() { stop(); wg.Wait() }()
+	wg.Go(func() { _ = g.Run(background, nil) }) // ends with its context
+	if !c.o.NoFinalise {
+		wg.Go(func() { c.finalise(background, store) })
+	}
+	server := c.server(source, g)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	c.logger.Info("listening", "addr", listener.Addr().String())
+	if c.o.Listening != nil {
+		c.o.Listening(listener.Addr())
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	c.logger.Info("stopping")
+	return ingestd.Stop(server, consoleGrace)
+}
+
+// finalise runs the finaliser as soon as there is a store.
+func (c *Console) finalise(ctx context.Context, late *lateStore) {
+	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+		store, err := late.get(ctx)
+		if err == nil {
+			_ = clickhouse.NewFinaliser(store.Store, clickhouse.FinaliserOptions{Logger: c.logger}).Run(ctx) // ends with its context
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		c.logger.Warn("the store cannot be opened and will be tried again", "error", err, "after", wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (c *Console) server(source *consoleSource, g *gauges.Gauges) *http.Server {
+	return &http.Server{
+		Handler: c.routes(source, g), ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(c.logger.Handler(), slog.LevelDebug),
+	}
+}
+
+func (c *Console) routes(source *consoleSource, g *gauges.Gauges) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(g, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r := chi.NewRouter()
+	r.Use(c.sameHost, secured)
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := source.store.ready(r.Context()); err != nil {
+			c.logger.Debug("not ready", "error", err)
+			plain(w, http.StatusServiceUnavailable, "the store is not ready; the log of the service says why")
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.logger.Handler(), slog.LevelError)}))
+	api.Mount(r, api.Options{Source: source, Version: c.o.Version, Logger: c.logger})
+	return r
+}
+
+func plain(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	fmt.Fprintln(w, text)
+}
+
+// secured sets the headers that every answer has.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Frame-Options", "DENY")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// sameHost refuses requests for another host than a loopback one: a page from
+// elsewhere whose name was made to point here (DNS rebinding) must read nothing. Where
+// everybody may read there is nothing to keep.
+func (c *Console) sameHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if !c.o.Insecure && !ingestd.Loopback(net.JoinHostPort(host, "0")) {
+			plain(w, http.StatusMisdirectedRequest, "this service answers for loopback addresses only; start it with --insecure to let everybody read")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
