@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go and Node: a C compiler for the race
-# detector, a Redis for the fleet's retry budget. Uses apt-get, as root; elsewhere it says what to install.
+# detector, a Redis for the fleet's retry budget, a Prometheus and an Alertmanager to
+# scrape and page. Uses apt-get, as root; elsewhere it says what to install.
 set -euo pipefail
 
 need() { # need COMMAND PACKAGE
@@ -12,6 +13,18 @@ need() { # need COMMAND PACKAGE
 	apt-get update -q && apt-get install -y -q --no-install-recommends "$2"
 }
 
+# program COMMAND PACKAGE: one whose package starts a service; the tests start their own.
+program() {
+	if ! command -v "$1" >/dev/null 2>&1 && [ -d /usr/sbin ] && [ ! -e /usr/sbin/policy-rc.d ] && [ "$(id -u)" = 0 ]; then
+		printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+		chmod +x /usr/sbin/policy-rc.d
+		trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+	fi
+	need "$1" "$2"
+}
+
 need gcc gcc
 need redis-server redis-server
+program prometheus prometheus
+program prometheus-alertmanager prometheus-alertmanager
 [ -e /usr/include/stdlib.h ] || need c89-gcc libc6-dev
