@@ -43,15 +43,7 @@ and the exit code is 3. A figure without value (a ratio of nothing) breaks none.
   analyze report --since 1d --group-by executed_provider,executed_model -o json`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Filters = map[metrics.Dimension][]string{}
-			for d, values := range filters {
-				o.Filters[d] = *values
-			}
-			r, err := app.NewReport(o)
-			if err != nil {
-				return err
-			}
-			return r.Run(cmd.Context())
+			return runReport(cmd, o, filters, app.NewReport)
 		},
 	}
 	cli.StoreFlags(cmd, &o.Store)
@@ -59,6 +51,18 @@ and the exit code is 3. A figure without value (a ratio of nothing) breaks none.
 	addFilterFlags(cmd, filters)
 	addOutputFlags(cmd, &o)
 	return cmd
+}
+
+func runReport(cmd *cobra.Command, o app.ReportOptions, filters map[metrics.Dimension]*[]string, prepare func(app.ReportOptions) (*app.Report, error)) error {
+	o.Filters = map[metrics.Dimension][]string{}
+	for d, values := range filters {
+		o.Filters[d] = *values
+	}
+	r, err := prepare(o)
+	if err != nil {
+		return err
+	}
+	return r.Run(cmd.Context())
 }
 
 func addWindowFlags(cmd *cobra.Command, o *app.ReportOptions) {

@@ -58,15 +58,7 @@ every value. Without --bucket the window is cut into at most 150 pieces.`,
   analyze series --since 1d --figure 'latency_ms{p99}' --bucket 1h -o json`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Filters = map[metrics.Dimension][]string{}
-			for d, values := range filters {
-				o.Filters[d] = *values
-			}
-			r, err := app.NewSeries(o)
-			if err != nil {
-				return err
-			}
-			return r.Run(cmd.Context())
+			return runReport(cmd, o, filters, app.NewSeries)
 		},
 	}
 	cli.StoreFlags(cmd, &o.Store)

@@ -38,15 +38,11 @@ func Finalise(ctx context.Context, o FinaliseOptions) (err error) {
 	case o.Everything && !o.Once:
 		return usagef("--everything goes with --once")
 	}
-	o.Store.MustExist = true
-	store, err := OpenStore(ctx, o.Store)
+	store, err := openReadable(ctx, o.Store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.readable(ctx); err != nil {
-		return err
-	}
 	if o.Once {
 		return finaliseOnce(ctx, store.Store, o)
 	}

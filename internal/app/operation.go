@@ -47,15 +47,11 @@ func ShowOperation(ctx context.Context, o OperationOptions) (err error) {
 			return usagef("--as-of: %w", err)
 		}
 	}
-	o.Store.MustExist = true
-	store, err := OpenStore(ctx, o.Store)
+	store, err := openReadable(ctx, o.Store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.readable(ctx); err != nil {
-		return err
-	}
 	return o.show(ctx, store, asOf)
 }
 

@@ -39,15 +39,11 @@ func ShowStatus(ctx context.Context, o StatusOptions) (err error) {
 	if o.Format != "" && o.Format != "text" && o.Format != "json" {
 		return usagef("--output must be text or json, got %.40q", o.Format)
 	}
-	o.Store.MustExist = true
-	store, err := OpenStore(ctx, o.Store)
+	store, err := openReadable(ctx, o.Store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.readable(ctx); err != nil {
-		return err
-	}
 	now := o.Now()
 	st, err := storeStatus(ctx, store, o.Version, now)
 	if err != nil {

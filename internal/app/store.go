@@ -86,6 +86,19 @@ func (s *Store) openEngine(ctx context.Context, o StoreOptions, config *clickhou
 	return nil
 }
 
+// openReadable opens a store that exists and has a schema.
+func openReadable(ctx context.Context, o StoreOptions) (*Store, error) {
+	o.MustExist = true
+	s, err := OpenStore(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readable(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
 // Close ends everything in reverse. A second call does nothing.
 func (s *Store) Close() error {
 	var errs []error
