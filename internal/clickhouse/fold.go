@@ -18,8 +18,10 @@ const (
 	lostAfter    = 10 * time.Minute // how long after its last end an open operation is given up
 )
 
-// SQL returns the statements that [Store.Report] runs for each slice of the
-// window, for people to read and run; parameters are named in them.
+// SQL returns the statements that [Store.Report] runs for people to read and run:
+// those for each slice of attempts and, where the window is long enough, those for
+// each level of the rollups. Parameters are named in them; in those of rollups from
+// and to are seconds, and heads are the buckets that hold, with their versions.
 func (s *Store) SQL(q metrics.Query) ([]string, error) {
 	shape := newFoldShape(s.database, q)
 	var out []string
@@ -30,7 +32,13 @@ func (s *Store) SQL(q metrics.Query) ([]string, error) {
 		}
 		out = append(out, text)
 	}
-	return out, nil
+	if _, ok := coarsest(q.Bucket); !ok || s.short(q) {
+		return out, nil
+	}
+	if sketched(q) {
+		out = append(out, sketchesSQL(s.database, q, "latency"), sketchesSQL(s.database, q, "retry_tax"))
+	}
+	return append(out, countersSQL(s.database, q)), nil
 }
 
 func statements(q metrics.Query) []string {
@@ -177,7 +185,7 @@ func (s *Store) foldDirectly(ctx context.Context, j foldJob, w window, which str
 	if len(j.q.Filters[metrics.DimTenant]) > 0 {
 		where += " AND tenant IN {tenant:Array(String)}"
 	}
-	attempts, err := s.read(ctx, where, append(j.parameters(w), params...))
+	attempts, err := s.readBut(ctx, notFolded, where, append(j.parameters(w), params...))
 	if err != nil {
 		return fmt.Errorf("clickhouse: read operations of %s: %w", w, err)
 	}

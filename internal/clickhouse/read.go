@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/shopspring/decimal"
@@ -26,9 +27,21 @@ func (s *Store) Attempts(ctx context.Context, logicalID string, tenants ...strin
 	return out, nil
 }
 
+// notFolded are the columns that no figure depends on.
+var notFolded = map[string]bool{
+	"response_model": true, "endpoint": true, "stream": true, "fingerprint": true, "ttfb_ms": true, "status": true,
+	"provider_error_type": true, "provider_request_id": true, "delay_ms": true, "cached_prompt_tokens": true,
+	"cache_write_tokens": true, "reasoning_tokens": true, "cost_source": true, "attributes": true, "reason": true, "emitter": true, "seq": true,
+}
+
 // read returns one attempt per identity, the highest version.
 func (s *Store) read(ctx context.Context, where string, params []any) ([]retrylens.Attempt, error) {
-	text := "SELECT " + readColumns() + " FROM " + s.database + ".attempts_effective WHERE " + where +
+	return s.readBut(ctx, nil, where, params)
+}
+
+// readBut is read without the columns left out.
+func (s *Store) readBut(ctx context.Context, leftOut map[string]bool, where string, params []any) ([]retrylens.Attempt, error) {
+	text := "SELECT " + strings.Join(columnsBut(leftOut), ", ") + " FROM " + s.database + ".attempts_effective WHERE " + where +
 		" ORDER BY tenant, logical_id, hop, attempt, version DESC LIMIT 1 BY tenant, logical_id, hop, attempt"
 	rows, err := s.conn.Query(s.with(ctx, nil), text, params...)
 	if err != nil {
@@ -38,7 +51,7 @@ func (s *Store) read(ctx context.Context, where string, params []any) ([]retryle
 	var out []retrylens.Attempt
 	for rows.Next() {
 		var r readRow
-		if err := rows.Scan(r.destinations()...); err != nil {
+		if err := rows.Scan(r.destinationsBut(leftOut)...); err != nil {
 			return nil, err
 		}
 		out = append(out, r.attempt())
@@ -46,15 +59,25 @@ func (s *Store) read(ctx context.Context, where string, params []any) ([]retryle
 	return out, rows.Err()
 }
 
-func readColumns() string {
-	text := ""
-	for i, c := range attemptColumns {
-		if i > 0 {
-			text += ", "
+func columnsBut(leftOut map[string]bool) []string {
+	out := make([]string, 0, len(attemptColumns))
+	for _, c := range attemptColumns {
+		if !leftOut[c.name] {
+			out = append(out, c.name)
 		}
-		text += c.name
 	}
-	return text
+	return out
+}
+
+func (r *readRow) destinationsBut(leftOut map[string]bool) []any {
+	all := r.destinations()
+	out := all[:0]
+	for i, c := range attemptColumns {
+		if !leftOut[c.name] {
+			out = append(out, all[i])
+		}
+	}
+	return out
 }
 
 // readRow is an attempt as its columns are scanned.

@@ -58,7 +58,7 @@ func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown [
 // unknownQuantiles are the figures that rollups do not hold, unless the window has
 // few enough attempts to read them.
 func (s *Store) unknownQuantiles(ctx context.Context, q metrics.Query) ([]string, error) {
-	if bounded(q) && q.To.Sub(q.From) <= s.attemptsWindow {
+	if s.short(q) {
 		return nil, nil
 	}
 	count := s.estimate

@@ -52,7 +52,7 @@ func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query) (bo
 // planRollups decides what is read where.
 func (s *Store) planRollups(ctx context.Context, q metrics.Query) (r rollupQuery, ok bool, err error) {
 	level, ok := coarsest(q.Bucket)
-	if !ok || bounded(q) && q.To.Sub(q.From) <= s.attemptsWindow {
+	if !ok || s.short(q) {
 		return r, false, nil
 	}
 	if ok, err = s.rollupsUsable(ctx); err != nil || !ok {
@@ -75,6 +75,11 @@ func (s *Store) planRollups(ctx context.Context, q metrics.Query) (r rollupQuery
 	return r, err == nil && len(r.plan.Buckets) > 0, err
 }
 
+// short tells whether a window is read from attempts alone.
+func (s *Store) short(q metrics.Query) bool {
+	return bounded(q) && q.To.Sub(q.From) <= s.attemptsWindow
+}
+
 func bounded(q metrics.Query) bool { return !q.From.IsZero() && !q.To.IsZero() }
 
 // coarsest is the coarsest level whose buckets lie within those of a report;
@@ -92,10 +97,8 @@ func coarsest(bucket time.Duration) (rollup.Level, bool) {
 // while settlements or prices have come whose minutes nobody has looked up yet.
 func (s *Store) rollupsUsable(ctx context.Context) (bool, error) {
 	told, err := s.marksTellAll(ctx)
-	var e *clickhouse.Exception
-	const unknownTable = 60
-	if errors.As(err, &e) && e.Code == unknownTable {
-		return false, nil // the schema is older than the table
+	if isUnknownTable(err) { // the schema is older than the table
+		return false, nil
 	}
 	if err != nil || !told {
 		return false, err

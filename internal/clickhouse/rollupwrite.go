@@ -11,6 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/shopspring/decimal"
 
+	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/rollup"
 )
@@ -125,11 +126,7 @@ func (s *Store) writeMinutes(ctx context.Context, rows []rollupRow, version uint
 		return err
 	}
 	defer b.Abort() //nolint:errcheck // after Send it does nothing
-	columns := keyColumns(rows, version)
-	for i := range rollup.Figures {
-		columns = append(columns, figureColumn(rows, &rollup.Figures[i]))
-	}
-	for i, c := range columns {
+	for i, c := range append(keyColumns(rows, version), figureColumns(rows)...) {
 		if err := b.Column(i).Append(c); err != nil {
 			return fmt.Errorf("column %s: %w", rollupColumns()[i], err)
 		}
@@ -178,37 +175,51 @@ func repeat[T any](n int, v T) []T {
 	return out
 }
 
-// figureColumn is uint64 modulo 2^64, or money with its sign.
-func figureColumn(rows []rollupRow, f *rollup.Figure) any {
-	at := rollup.Place(f.Name)
-	if f.Money() {
-		return costColumn(rows, at)
+// figureColumns are the columns of [rollup.Figures]: counts modulo 2^64, money with
+// its sign. It goes row by row, since a row's figures lie together and few are not 0.
+func figureColumns(rows []rollupRow) []any {
+	counts, costs := make([][]uint64, rollup.CountFigures), make([][]decimal.Decimal, rollup.CostFigures)
+	for i := range counts {
+		counts[i] = make([]uint64, len(rows))
 	}
-	out := make([]uint64, len(rows))
+	for i := range costs {
+		costs[i] = make([]decimal.Decimal, len(rows))
+	}
 	for i := range rows {
-		switch r := &rows[i]; {
-		case r.group == nil:
-		case r.negative:
-			out[i] = -r.group.Counts[at]
-		default:
-			out[i] = r.group.Counts[at]
+		r := &rows[i]
+		if r.group == nil {
+			continue
+		}
+		for at, n := range r.group.Counts {
+			switch {
+			case n == 0:
+			case r.negative:
+				counts[at][i] = -n
+			default:
+				counts[at][i] = n
+			}
+		}
+		for at, m := range r.group.Costs {
+			if !m.IsZero() {
+				costs[at][i] = signed(m, r.negative)
+			}
+		}
+	}
+	out := make([]any, len(rollup.Figures))
+	for i := range rollup.Figures {
+		if f := &rollup.Figures[i]; f.Money() {
+			out[i] = costs[rollup.Place(f.Name)]
+		} else {
+			out[i] = counts[rollup.Place(f.Name)]
 		}
 	}
 	return out
 }
 
-func costColumn(rows []rollupRow, at int) []decimal.Decimal {
-	out := make([]decimal.Decimal, len(rows))
-	for i := range rows {
-		r := &rows[i]
-		if r.group == nil || r.group.Costs[at].IsZero() {
-			continue
-		}
-		pico := r.group.Costs[at].Pico()
-		if r.negative {
-			pico.Neg(pico)
-		}
-		out[i] = decimal.NewFromBigInt(pico, -12)
+func signed(m retrylens.Money, negative bool) decimal.Decimal {
+	pico := m.Pico()
+	if negative {
+		pico.Neg(pico)
 	}
-	return out
+	return decimal.NewFromBigInt(pico, -12)
 }
