@@ -292,3 +292,21 @@ func TestMarksAreNeverAheadOfTheirRows(t *testing.T) {
 		}
 	}
 }
+
+// A window of two thousand years by the minute costs what is in it.
+func TestEndlessWindows(t *testing.T) {
+	s := rolledStore(t)
+	attempts := []retrylens.Attempt{one("a", histories.Base, retrylens.OutcomeSuccess), one("b", histories.Base.Add(26*time.Hour), retrylens.OutcomeError)}
+	write(t, s, attempts...)
+	asOf := histories.Base.Add(48 * time.Hour)
+	for range 2 {
+		for _, q := range []metrics.Query{
+			{Bucket: time.Minute, From: time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), To: time.Date(2200, 1, 1, 0, 0, 1, 0, time.UTC)},
+			{Bucket: time.Minute}, {To: histories.Base.Add(time.Hour)}, {From: histories.Base.Add(time.Hour)},
+		} {
+			q.AsOf = asOf
+			compareRolled(t, s, attempts, q)
+		}
+		finalise(t, s, clickhouse.FinaliseOptions{AsOf: asOf})
+	}
+}

@@ -58,13 +58,13 @@ func (s *Store) planRollups(ctx context.Context, q metrics.Query) (r rollupQuery
 	if ok, err = s.rollupsUsable(ctx); err != nil || !ok {
 		return r, false, err
 	}
-	window, err := s.extent(ctx, q)
-	if err != nil || window.To-window.From <= s.attemptsWindow.Milliseconds() {
-		return r, false, err
-	}
 	// What is marked is read before the buckets: a mark goes when its bucket is there.
 	stale, err := s.staleSpans(ctx)
 	if err != nil {
+		return r, false, err
+	}
+	window, err := s.extent(ctx, q, stale)
+	if err != nil || window.To-window.From <= s.attemptsWindow.Milliseconds() {
 		return r, false, err
 	}
 	r.Query = q
@@ -109,26 +109,29 @@ func (s *Store) rollupsUsable(ctx context.Context) (bool, error) {
 	return waiting == 0, err
 }
 
-// extent is the window of q, where it is unbounded as far as there is anything.
-func (s *Store) extent(ctx context.Context, q metrics.Query) (rollup.Span, error) {
-	span := rollup.Span{}
-	if !bounded(q) {
-		var first, last, firstBucket int64
-		err := s.conn.QueryRow(s.with(ctx, nil), "SELECT toUnixTimestamp64Milli(min(operation_started_at)), toUnixTimestamp64Milli(max(operation_started_at)),"+
-			" (SELECT toInt64(toUnixTimestamp(min(bucket))) * 1000 FROM "+s.database+".rollups WHERE level = 'day' AND kind = 'bucket') FROM "+s.database+".attempts").
-			Scan(&first, &last, &firstBucket)
-		if err != nil {
-			return span, fmt.Errorf("clickhouse: find the first and the last attempt: %w", err)
-		}
-		if span = (rollup.Span{From: first, To: last + 1}); firstBucket > 0 {
-			span.From = min(first, firstBucket)
-		}
+// extent is the window of q as far as there is anything: every minute that has
+// attempts is in a rollup, or stale.
+func (s *Store) extent(ctx context.Context, q metrics.Query, stale []rollup.Span) (rollup.Span, error) {
+	const day = 24 * time.Hour
+	var buckets uint64
+	var first, last int64
+	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT count(), toInt64(toUnixTimestamp(min(bucket))) * 1000, toInt64(toUnixTimestamp(max(bucket))) * 1000"+
+		" FROM "+s.database+".rollups WHERE level = 'day' AND kind = 'bucket'").Scan(&buckets, &first, &last)
+	if err != nil {
+		return rollup.Span{}, fmt.Errorf("clickhouse: find the first and the last day: %w", err)
+	}
+	if buckets == 0 { // then everything is stale
+		return rollup.Span{}, nil
+	}
+	span := rollup.Span{From: first, To: last + day.Milliseconds()}
+	if len(stale) > 0 {
+		span.From, span.To = min(span.From, stale[0].From), max(span.To, stale[len(stale)-1].To)
 	}
 	if !q.From.IsZero() {
-		span.From = q.From.UnixMilli()
+		span.From = max(span.From, q.From.UnixMilli())
 	}
 	if !q.To.IsZero() {
-		span.To = q.To.UnixMilli()
+		span.To = min(span.To, q.To.UnixMilli())
 	}
 	return span, nil
 }
