@@ -21,7 +21,7 @@ demo: engine build ## simulate a day, import it, tell a masked outage from a fla
 test: test-tools engine check ## install what is missing, then run every test (real engine included; root only if gcc is missing)
 	$(GO) test -count=1 -timeout 15m ./...
 	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race $(RACE_PACKAGES)
-	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable'
+	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable|RollupsEqual'
 
 # Packages whose code runs concurrently and whose tests need no engine.
 RACE_PACKAGES = . ./internal/ingest/... ./internal/ingestd/... ./internal/spool/... ./internal/wire/... ./internal/metrics/... ./retry/...

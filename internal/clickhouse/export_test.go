@@ -99,3 +99,9 @@ func (s *Store) MarkedWithoutRows(ctx context.Context) (marked int, missing []in
 	}
 	return len(marks), missing, nil
 }
+
+// SetFinaliseRows sets about how many attempts a chunk of a pass has and how many
+// rows it inserts at once.
+func (s *Store) SetFinaliseRows(attempts uint64, rows int) {
+	s.finaliseRows, s.rollupRows = attempts, rows
+}

@@ -327,7 +327,7 @@ func (p *pass) computeMinutes(ctx context.Context, w window, minutes []int64) er
 	if err := p.foldSlice(ctx, rollupJob(p.database, sink), w); err != nil {
 		return err
 	}
-	for _, piece := range pieces(sink.rows()) {
+	for _, piece := range pieces(sink.rows(), p.rollupRows) {
 		if err := p.write(ctx, "write minutes", func(ctx context.Context) error { return p.writeMinutes(ctx, piece, version) }); err != nil {
 			return err
 		}

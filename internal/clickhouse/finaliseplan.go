@@ -7,10 +7,10 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// finaliseRows is about how many attempts a window of a pass reads, and a chunk
+// defaultFinaliseRows is about how many attempts a window of a pass reads, and a chunk
 // between two removals of marks: what it holds in memory is at most a group of 1.3 kB
 // for each.
-const finaliseRows = 150_000
+const defaultFinaliseRows = 150_000
 
 // minuteWindow is a part of the time that is folded at once, and which of its
 // minutes are wanted.
@@ -44,7 +44,7 @@ func (s *Store) grains(ctx context.Context, minutes []int64) (map[int64]uint64, 
 	return rows, result.Err()
 }
 
-// chunks cuts sorted minutes into pieces of about finaliseRows attempts, so that
+// chunks cuts sorted minutes into pieces of about s.finaliseRows attempts, so that
 // a pass that is killed has not worked for nothing.
 func (s *Store) chunks(ctx context.Context, minutes []int64) ([][]int64, error) {
 	grains, err := s.grains(ctx, minutes)
@@ -55,7 +55,7 @@ func (s *Store) chunks(ctx context.Context, minutes []int64) ([][]int64, error) 
 	held := uint64(0)
 	for i, m := range minutes {
 		n := grains[grainOf(m)] / uint64(sliceGrain.Milliseconds()/minuteMS)
-		if i == 0 || held+n > finaliseRows {
+		if i == 0 || held+n > s.finaliseRows {
 			out, held = append(out, nil), 0
 		}
 		last := len(out) - 1
@@ -85,7 +85,7 @@ func (s *Store) windows(ctx context.Context, minutes []int64) ([]minuteWindow, e
 			for g := out[last].to; g < m && gap <= bridge && m-out[last].to < maxGap; g += minuteMS {
 				gap += perMinute(g)
 			}
-			if gap <= bridge && m-out[last].to < maxGap && held+gap+perMinute(m) <= finaliseRows {
+			if gap <= bridge && m-out[last].to < maxGap && held+gap+perMinute(m) <= s.finaliseRows {
 				out[last].to, held = m+minuteMS, held+gap+perMinute(m)
 				out[last].minutes = append(out[last].minutes, m)
 				continue

@@ -31,7 +31,7 @@ func (s *Store) sumUp(ctx context.Context, to, from rollup.Level, buckets []int6
 }
 
 // sumPieces cuts sorted buckets of a level into pieces that have about 4 times
-// rollupRowsAtOnce rows in the finer one.
+// s.rollupRows in the finer one.
 func (s *Store) sumPieces(ctx context.Context, to, from rollup.Level, buckets []int64) ([][]int64, error) {
 	width := to.Width().Milliseconds()
 	span := rollup.Span{From: buckets[0], To: buckets[len(buckets)-1] + width}
@@ -50,7 +50,7 @@ func (s *Store) sumPieces(ctx context.Context, to, from rollup.Level, buckets []
 		}
 		held[int64(start)] = n
 	}
-	return cutBuckets(buckets, held, 4*rollupRowsAtOnce), rows.Err()
+	return cutBuckets(buckets, held, 4*uint64(s.rollupRows)), rows.Err()
 }
 
 func cutBuckets(buckets []int64, rows map[int64]uint64, most uint64) [][]int64 {

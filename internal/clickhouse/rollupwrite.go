@@ -62,9 +62,9 @@ func rollupWindow(level rollup.Level, span rollup.Span) []any {
 	}
 }
 
-// rollupRowsAtOnce is about how many rows of rollups are inserted at once: a row has
+// defaultRollupRows is about how many rows of rollups are inserted at once: a row has
 // over a hundred columns.
-const rollupRowsAtOnce = 50_000
+const defaultRollupRows = 50_000
 
 // rollupRow is one row to insert. What is nil is empty.
 type rollupRow struct {
@@ -97,12 +97,12 @@ func (s *rollupSink) rows() []rollupRow {
 	return out
 }
 
-// pieces cuts rows, sorted by minute, into pieces of about rollupRowsAtOnce that hold
-// whole minutes.
-func pieces(rows []rollupRow) [][]rollupRow {
+// pieces cuts rows, sorted by minute, into pieces of about most that hold whole
+// minutes.
+func pieces(rows []rollupRow, most int) [][]rollupRow {
 	var out [][]rollupRow
 	for len(rows) > 0 {
-		n := min(len(rows), rollupRowsAtOnce)
+		n := min(len(rows), most)
 		for n < len(rows) && rows[n].bucketMS == rows[n-1].bucketMS {
 			n++
 		}

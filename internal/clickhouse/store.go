@@ -39,10 +39,12 @@ type Store struct {
 	config   Config
 	settings clickhouse.Settings // of every query, those that the server knows
 
-	sliceRows        uint64 // how many rows a slice of a report reads at most
-	directOperations int    // up to how many operations of a slice are folded here instead of in SQL
-	attemptsWindow   time.Duration
-	quantileRows     uint64
+	sliceRows        uint64        // how many rows a slice of a report reads at most
+	directOperations int           // up to how many operations of a slice are folded here instead of in SQL
+	attemptsWindow   time.Duration // up to how long a window is read from attempts alone
+	quantileRows     uint64        // up to how many attempts are read for quantiles that rollups do not hold
+	finaliseRows     uint64        // about how many attempts a chunk of a pass has
+	rollupRows       int           // about how many rows of rollups are inserted at once
 }
 
 // Open connects and makes sure that the database exists; it does not migrate.
@@ -52,7 +54,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows, directOperations: defaultDirectOperations, attemptsWindow: attemptsWindow, quantileRows: quantileRows}
+	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows, directOperations: defaultDirectOperations, attemptsWindow: attemptsWindow, quantileRows: quantileRows,
+		finaliseRows: defaultFinaliseRows, rollupRows: defaultRollupRows}
 	// The database may not exist yet: connect without it.
 	o.Auth.Database = ""
 	if s.conn, err = clickhouse.Open(o); err != nil {
