@@ -29,7 +29,7 @@ func Parquet(w io.Writer, t Table) error {
 	for _, k := range slices.Sorted(maps.Keys(t.Notes)) {
 		options = append(options, parquet.KeyValueMetadata(k, t.Notes[k]))
 	}
-	pw := parquet.NewWriter(w, options...)
+	pw := parquet.NewGenericWriter[any](w, options...)
 	if err := writeAll(pw, t); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func Parquet(w io.Writer, t Table) error {
 	return nil
 }
 
-func writeAll(pw *parquet.Writer, t Table) error {
+func writeAll(pw *parquet.GenericWriter[any], t Table) error {
 	rows := make([]parquet.Row, 0, writeRows)
 	flush := func() error {
 		if _, err := pw.WriteRows(rows); err != nil {

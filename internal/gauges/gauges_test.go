@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"slices"
@@ -265,7 +266,7 @@ func TestPromtoolHasNoComplaint(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(g)
 	w := httptest.NewRecorder()
-	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if !strings.Contains(w.Body.String(), "retrylens_amplification{") {
 		t.Fatal("nothing to check")
 	}

@@ -5,7 +5,6 @@ package promtest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -166,9 +165,9 @@ func Until(tb testing.TB, within time.Duration, what string, try func() error) {
 	defer deadline.Stop()
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	last := errors.New("not asked yet")
 	for {
-		if last = try(); last == nil {
+		last := try()
+		if last == nil {
 			return
 		}
 		select {

@@ -1,0 +1,365 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/retrylens/retrylens/internal/alerts/expr"
+)
+
+// Journal keeps alerts across restarts and between analyzers. Save replaces what was
+// saved of the same episode (rule, group, ActiveAt).
+type Journal interface {
+	Load(context.Context) ([]*Alert, error) // those pending or firing, and those resolved in the last ResolvedRetention
+	Save(context.Context, []*Alert) error
+}
+
+// Lease says which of several analyzers evaluates: with none there is one.
+type Lease interface {
+	// Hold tells whether this process is the one, until the next call.
+	Hold(context.Context) (bool, error)
+}
+
+// Sink gets all alerts that fire or were lately resolved, after each evaluation, and
+// sees to it that somebody knows them. Deliver must not block.
+type Sink interface {
+	Deliver(now time.Time, all []*Alert)
+}
+
+// Teller tells a status once: that an alert fires, and that it is resolved. What it
+// was told is kept in the journal, so a restart tells nothing twice; a crash between
+// telling and saving does.
+type Teller interface {
+	Name() string // unique among the tellers, the same after every restart
+	Tell(context.Context, *Alert) error
+}
+
+// ResolvedRetention is how long a resolved alert is told again: as in Prometheus.
+const ResolvedRetention = 15 * time.Minute
+
+// DefaultEvery is the time between evaluations.
+const DefaultEvery = 15 * time.Second
+
+// Options make a Manager.
+type Options struct {
+	Source   Source
+	Verdicts Verdicts // nil = no detector
+	Journal  Journal  // nil = state is lost with the process
+	Lease    Lease    // nil = always the one
+	Sinks    []Sink
+	Tellers  []Teller
+	Rules    *Rules
+	Every    time.Duration // 0 = DefaultEvery
+	Now      func() time.Time
+	Logger   *slog.Logger
+	Pause    func(context.Context, time.Duration) error // nil = a timer
+}
+
+// Manager evaluates rules and keeps their alerts. It is safe for concurrent use.
+type Manager struct {
+	o    Options
+	eval evaluator
+
+	mu      sync.Mutex
+	rules   *Rules
+	alerts  map[string]*Alert // by Key: pending, firing, and lately resolved
+	leading bool
+	last    Evaluation
+}
+
+// Evaluation is how the latest one went.
+type Evaluation struct {
+	At      time.Time
+	Took    time.Duration
+	Err     error
+	Leading bool // this process evaluates; else another one does
+}
+
+// New returns a manager of the rules.
+func New(o Options) *Manager {
+	if o.Every == 0 {
+		o.Every = DefaultEvery
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Pause == nil {
+		o.Pause = sleep
+	}
+	return &Manager{o: o, eval: evaluator{source: o.Source, verdicts: o.Verdicts}, rules: o.Rules, alerts: map[string]*Alert{}}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// SetRules takes other rules from the next evaluation on. Alerts of rules that are gone
+// are resolved then.
+func (m *Manager) SetRules(r *Rules) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rules = r
+}
+
+// Rules are those in force.
+func (m *Manager) Rules() []*Rule {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rules.Rules
+}
+
+// Alerts are those pending, firing and lately resolved, as of the latest evaluation, by
+// rule and group; copies.
+func (m *Manager) Alerts() []*Alert {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sorted()
+}
+
+// Last is how the latest evaluation went; zero before the first.
+func (m *Manager) Last() Evaluation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
+func (m *Manager) sorted() []*Alert {
+	out := make([]*Alert, 0, len(m.alerts))
+	for _, a := range m.alerts {
+		out = append(out, a.clone())
+	}
+	slices.SortFunc(out, compareAlerts)
+	return out
+}
+
+// Run evaluates at intervals until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	for {
+		if err := m.Evaluate(ctx); err != nil && ctx.Err() == nil {
+			m.o.Logger.Warn("alerts: an evaluation failed; alerts stay as they are", "error", err)
+		}
+		if err := m.o.Pause(ctx, m.o.Every); err != nil {
+			return err
+		}
+	}
+}
+
+// Evaluate evaluates every rule once, if this process holds the lease, saves what
+// changed and tells. It must not run twice at once. When the source or the journal fails,
+// alerts stay as they are and are told again, so that they do not resolve by themselves.
+func (m *Manager) Evaluate(ctx context.Context) (err error) {
+	now := m.o.Now().UTC().Truncate(time.Millisecond)
+	began := time.Now()
+	leading, err := m.lead(ctx)
+	defer func() {
+		m.mu.Lock()
+		m.last = Evaluation{At: now, Took: time.Since(began), Err: err, Leading: leading}
+		m.mu.Unlock()
+	}()
+	if err != nil || !leading {
+		return err
+	}
+	err = m.round(ctx, now)
+	loud := slices.DeleteFunc(m.Alerts(), func(a *Alert) bool { return a.Status == Pending })
+	for _, s := range m.o.Sinks {
+		s.Deliver(now, loud)
+	}
+	return errors.Join(err, m.tell(ctx, loud))
+}
+
+// tell tells the tellers what they do not know yet; what fails is tried again at the
+// next evaluation.
+func (m *Manager) tell(ctx context.Context, loud []*Alert) error {
+	var told []*Alert
+	var errs []error
+	for _, a := range loud {
+		was := len(told)
+		for _, t := range m.o.Tellers {
+			if a.Told[t.Name()] == a.Status {
+				continue
+			}
+			if err := t.Tell(ctx, a); err != nil {
+				errs = append(errs, fmt.Errorf("alerts: %s: %w", t.Name(), err))
+				continue
+			}
+			if a.Told == nil {
+				a.Told = map[string]Status{}
+			}
+			a.Told[t.Name()] = a.Status
+			if len(told) == was {
+				told = append(told, a)
+			}
+		}
+	}
+	return errors.Join(append(errs, m.remember(ctx, told))...)
+}
+
+// remember keeps what was told of alerts.
+func (m *Manager) remember(ctx context.Context, told []*Alert) error {
+	if len(told) == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	for _, a := range told {
+		m.alerts[a.Key()] = a
+	}
+	m.mu.Unlock()
+	if m.o.Journal == nil {
+		return nil
+	}
+	if err := m.o.Journal.Save(ctx, told); err != nil {
+		return fmt.Errorf("alerts: journal: %w", err)
+	}
+	return nil
+}
+
+// lead tells whether this process evaluates; who begins to, and who does not, reads the
+// journal first.
+func (m *Manager) lead(ctx context.Context) (bool, error) {
+	hold := true
+	var err error
+	if m.o.Lease != nil {
+		if hold, err = m.o.Lease.Hold(ctx); err != nil {
+			return false, fmt.Errorf("alerts: lease: %w", err)
+		}
+	}
+	if m.o.Journal != nil && (!hold || !m.leading) {
+		all, err := m.o.Journal.Load(ctx)
+		if err != nil {
+			return false, fmt.Errorf("alerts: journal: %w", err)
+		}
+		m.take(all)
+	}
+	m.leading = hold
+	return hold, nil
+}
+
+// take takes alerts over from a journal, of several episodes the latest. Whether a condition
+// held in the meantime nobody knows: keep_firing_for counts from now.
+func (m *Manager) take(all []*Alert) {
+	now := m.o.Now().UTC().Truncate(time.Millisecond)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alerts = map[string]*Alert{}
+	for _, a := range all {
+		if old := m.alerts[a.Key()]; old != nil && a.ActiveAt.Before(old.ActiveAt) {
+			continue
+		}
+		if a.Status == Firing {
+			a.HeldAt = now
+		}
+		m.alerts[a.Key()] = a
+	}
+}
+
+// round evaluates and moves every alert on. Nothing changes unless all of it is saved.
+func (m *Manager) round(ctx context.Context, now time.Time) error {
+	rules := m.Rules()
+	found, err := m.eval.evaluate(ctx, rules, now, m.alive)
+	if err != nil {
+		return err
+	}
+	next, changed := m.move(found, rules, now)
+	if m.o.Journal != nil && len(changed) > 0 {
+		if err := m.o.Journal.Save(ctx, changed); err != nil {
+			return fmt.Errorf("alerts: journal: %w", err)
+		}
+	}
+	for _, a := range changed {
+		m.o.Logger.Info("alert "+string(a.Status), "rule", a.Rule, "group", a.Group, "since", a.ActiveAt)
+	}
+	m.mu.Lock()
+	m.alerts = next
+	m.mu.Unlock()
+	return nil
+}
+
+// alive are the groups of a rule that have alerts which are not over.
+func (m *Manager) alive(r *Rule) [][]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out [][]string
+	for _, a := range m.alerts {
+		if a.Rule == r.Name && !a.over() && len(a.Group) == len(r.By) {
+			out = append(out, a.Group)
+		}
+	}
+	return out
+}
+
+// move is what the alerts become by what was found, and those of them to be saved.
+func (m *Manager) move(found []finding, rules []*Rule, now time.Time) (next map[string]*Alert, changed []*Alert) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next = map[string]*Alert{}
+	for _, f := range found {
+		a, was := m.alert(f, now)
+		if a == nil {
+			continue
+		}
+		if moved := a.step(f.rule, f.truth, now); moved || !was {
+			changed = append(changed, a)
+		}
+		if f.truth == expr.True {
+			a.Annotations = f.values.annotations()
+		}
+		if a.Status != Dropped {
+			next[a.Key()] = a
+		}
+	}
+	for key, a := range m.alerts {
+		if next[key] != nil {
+			continue
+		}
+		if gone := m.orphaned(a, rules, now); gone != nil {
+			changed = append(changed, gone)
+			next[key] = gone
+		} else if a.Status == Resolved && now.Sub(*a.ResolvedAt) < ResolvedRetention {
+			next[key] = a
+		}
+	}
+	slices.SortFunc(changed, compareAlerts)
+	return next, changed
+}
+
+// alert is a copy of the group's alert, or a new one where the condition holds; nil =
+// there is none. It tells whether there was one.
+func (m *Manager) alert(f finding, now time.Time) (a *Alert, was bool) {
+	key := f.rule.Name + keySeparator + groupKey(f.group)
+	if old := m.alerts[key]; old != nil && !old.over() {
+		return old.clone(), true
+	}
+	if f.truth != expr.True {
+		return nil, false
+	}
+	return newAlert(f, now), false
+}
+
+// orphaned is an alert whose rule is gone or groups otherwise now: it is resolved.
+func (m *Manager) orphaned(a *Alert, rules []*Rule, now time.Time) *Alert {
+	if a.over() || slices.ContainsFunc(rules, func(r *Rule) bool { return r.Name == a.Rule && len(r.By) == len(a.Group) }) {
+		return nil
+	}
+	gone := a.clone()
+	if gone.Status == Pending {
+		gone.Status = Dropped
+	} else {
+		gone.Status, gone.ResolvedAt = Resolved, &now
+	}
+	return gone
+}
