@@ -1,6 +1,10 @@
 package main
 
 import (
+	"os"
+	"os/signal"
+	"syscall"
+
 	"github.com/spf13/cobra"
 
 	"github.com/retrylens/retrylens/internal/app"
@@ -16,7 +20,8 @@ func serveCommand(s app.Streams) *cobra.Command {
 		Long: `serve answers questions over HTTP (docs/api.md; the OpenAPI document is at
 /api/v1/openapi.yaml), shows the figures of the last minute, 5 minutes and hour to
 Prometheus at /metrics, tells its health at /healthz and /readyz, and runs the
-finaliser.
+finaliser. It evaluates alert rules and tells Alertmanagers, webhooks and standard output;
+of several analyzers on one store one does.
 
 It starts without its store and waits for it. It asks nobody who they are, so it listens
 on loopback only, unless --insecure says otherwise.`,
@@ -25,6 +30,10 @@ on loopback only, unless --insecure says otherwise.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Version = cmd.Root().Version
+			reload := make(chan os.Signal, 1)
+			signal.Notify(reload, syscall.SIGHUP)
+			defer signal.Stop(reload)
+			o.Reload = reload
 			c, err := app.NewConsole(o)
 			if err != nil {
 				return err
@@ -38,12 +47,27 @@ on loopback only, unless --insecure says otherwise.`,
 	f.BoolVar(&o.Insecure, "insecure", false, "listen elsewhere than on loopback: everybody who can reach it may read")
 	f.BoolVar(&o.NoFinalise, "no-finalise", false, "leave the rollups to another analyze serve or finalise")
 	f.IntVar(&o.TopSeries, "top-series", app.DefaultTopSeries, "how many tenants × providers × models /metrics shows; the others are one series")
+	addAlertFlags(cmd, &o.Alerts)
 	f.BoolVar(&o.JSONLogs, "log-json", false, "log JSON lines")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "log more")
 	for _, name := range []string{"listen", "top-series"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	return cmd
+}
+
+func addAlertFlags(cmd *cobra.Command, o *app.AlertOptions) {
+	f := cmd.Flags()
+	f.StringVar(&o.RulesFile, "rules", "", "`FILE` of alert rules (docs/alerts.md); read again on SIGHUP (default: those of analyze rules default)")
+	f.StringSliceVar(&o.Alertmanagers, "alertmanager", nil, "`URL` of an Alertmanager, such as http://localhost:9093; repeatable: each is told")
+	f.StringSliceVar(&o.Webhooks, "webhook", nil, "`URL` that gets a POST when an alert fires and when it is resolved; repeatable")
+	f.BoolVar(&o.ToOut, "alerts-to-stdout", false, "write alerts that fire and are resolved to standard output, a JSON line each")
+	f.StringVar(&o.ExternalURL, "external-url", "", "`URL` at which people reach this service: alerts link to it")
+	f.StringVar(&o.RunbookURL, "runbook-url", "", "`URL` of the folder that holds the runbooks: alerts link to their page")
+	f.DurationVar(&o.Every, "evaluate-every", app.DefaultEvaluateEvery, "`DURATION` between evaluations of the rules")
+	for _, name := range []string{"alertmanager", "webhook", "external-url", "runbook-url", "evaluate-every"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
 }
 
 func seriesCommand(s app.Streams) *cobra.Command {

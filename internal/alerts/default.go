@@ -19,3 +19,9 @@ func DefaultRules() *Rules {
 
 // DefaultRulesYAML is their text.
 func DefaultRulesYAML() string { return defaultRules }
+
+//go:embed default_test.yml
+var defaultRulesTest string
+
+// DefaultRulesTest is the script that tests them.
+func DefaultRulesTest() string { return defaultRulesTest }

@@ -22,6 +22,9 @@ type Source interface {
 	Attempts(ctx context.Context, logicalID string, tenants ...string) ([]retrylens.Attempt, error)
 	Completeness(ctx context.Context, tenants ...string) (*metrics.Completeness, error)
 	Status(context.Context) (Status, error)
+	Alerts(context.Context) (AlertList, error)
+	// Incidents are the alerts that fired and overlap [from, to), the latest first.
+	Incidents(ctx context.Context, from, to time.Time, limit int) ([]Alert, error)
 }
 
 // ErrUnavailable is wrapped by errors of a source that cannot be asked now; the
@@ -86,6 +89,8 @@ func (a *API) routes() []func() {
 		route(a, "listOperations", "/operations", "Search operations, the latest first", a.listOperations, a.listAnswers()),
 		route(a, "getOperation", "/operations/{logical_id}", "One operation, attempt by attempt", a.getOperation, a.operationAnswers()),
 		route(a, "completeness", "/completeness", "How much of the truth the store can have seen", a.completeness, a.completenessAnswers()),
+		route(a, "alerts", "/alerts", "The rules and the alerts that hold now", a.alerts, answers[AlertList](a, false, false)),
+		route(a, "incidents", "/incidents", "The alerts that fired in a window", a.incidents, answers[IncidentList](a, false, false)),
 		route(a, "figures", "/figures", "Every figure: its name, unit and formula", a.figures, a.figuresAnswers()),
 		route(a, "status", "/status", "The state of the service and of its store", a.status, a.statusAnswers()),
 	}

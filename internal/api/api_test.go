@@ -74,6 +74,23 @@ func (s *source) Status(context.Context) (api.Status, error) {
 	return api.Status{Version: "v1", StartedAt: now, Store: "embedded:x", Ingest: []api.IngestStatus{}}, s.err
 }
 
+func (s *source) Alerts(context.Context) (api.AlertList, error) {
+	return api.AlertList{EvaluatedAt: &now, Leading: true, Alerts: someAlerts(), Rules: []api.Rule{{Alert: "A", Expr: "retries[5m] > 1", By: []metrics.Dimension{"tenant"}}}}, s.err
+}
+
+func (s *source) Incidents(context.Context, time.Time, time.Time, int) ([]api.Alert, error) {
+	return someAlerts(), s.err
+}
+
+// someAlerts are one of each tenant, and one of all.
+func someAlerts() []api.Alert {
+	all := []api.Alert{{Rule: "All", Status: "firing", Labels: map[string]string{"alertname": "All"}, Annotations: map[string]string{}, ActiveAt: now, FiredAt: &now}}
+	for _, tenant := range histories.Tenants {
+		all = append(all, api.Alert{Rule: "A", Status: "firing", Labels: map[string]string{"tenant": tenant}, Annotations: map[string]string{}, ActiveAt: now, FiredAt: &now})
+	}
+	return all
+}
+
 var now = histories.Base.Add(time.Hour)
 
 // service is an API over a random history.
@@ -194,6 +211,7 @@ func TestEveryDocumentedAnswerIsGiven(t *testing.T) {
 	paths := map[string]string{
 		"/report": "/report?" + wide + "&group=provider,model&bucket=1h", "/series": "/series?" + wide + "&figure=amplification,latency_ms{p99}",
 		"/operations": "/operations?" + wide, "/completeness": "/completeness", "/figures": "/figures", "/status": "/status",
+		"/alerts": "/alerts", "/incidents": "/incidents?" + wide,
 		"/operations/{logical_id}": "/operations/" + url.PathEscape(one.LogicalID) + "?as_of=now",
 	}
 	for route, path := range paths {
@@ -249,7 +267,7 @@ func documented(t *testing.T, srv *httptest.Server, given map[string]bool) {
 			}
 		}
 	}
-	if n < 7*6 {
+	if n < 9*6 {
 		t.Errorf("%d answers are documented", n)
 	}
 }
@@ -423,7 +441,7 @@ func TestTenantsOfOthersDoNotExist(t *testing.T) {
 			shared = op.LogicalID
 		}
 	}
-	for _, path := range []string{"/report?group=tenant&" + wide, "/series?group=tenant&" + wide, "/operations?limit=1000&" + wide, "/operations?format=csv&" + wide, "/completeness", "/operations/" + shared} {
+	for _, path := range []string{"/report?group=tenant&" + wide, "/series?group=tenant&" + wide, "/operations?limit=1000&" + wide, "/operations?format=csv&" + wide, "/completeness", "/alerts", "/incidents?" + wide, "/operations/" + shared} {
 		got := get(t, srv, "/api/v1"+path, "Test-Tenant", mine)
 		if strings.Contains(string(got.body), `"`+other+`"`) || strings.Contains(string(got.body), ","+other+",") {
 			t.Errorf("%s shows %s: %.300s", path, other, got.body)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ const (
 	DefaultConsoleListen = "127.0.0.1:8481"
 	DefaultTopSeries     = gauges.DefaultTop
 	consoleGrace         = 10 * time.Second
+	releaseTimeout       = 2 * time.Second
 	maxHeaderBytes       = 64 << 10
 	readTimeout          = 10 * time.Second
 	idleTimeout          = 2 * time.Minute
@@ -39,6 +41,8 @@ type ConsoleOptions struct {
 	Insecure   bool   // may listen elsewhere than on loopback, for everybody who can reach it
 	NoFinalise bool   // leave the rollups to others
 	TopSeries  int    // of /metrics, a window; 0 = DefaultTopSeries
+	Alerts     AlertOptions
+	Reload     <-chan os.Signal // reads the rules again
 	JSONLogs   bool
 	Verbose    bool
 	Version    string
@@ -66,6 +70,9 @@ func NewConsole(o ConsoleOptions) (*Console, error) {
 	case !o.Insecure && !ingestd.Loopback(o.Listen):
 		return nil, usagef("--listen %.60s is not a loopback address: add --insecure if everybody who can reach it may read", o.Listen)
 	}
+	if err := o.Alerts.check(); err != nil {
+		return nil, err
+	}
 	c := &Console{o: o, logger: newLogger(o.Streams, o.JSONLogs, o.Verbose)}
 	c.o.Store.Logger, c.o.Store.MustExist = c.logger, true
 	return c, nil
@@ -80,6 +87,9 @@ func (c *Console) Run(ctx context.Context) (err error) {
 	store := newLateStore(c.o.Store, false)
 	defer func() { err = errors.Join(err, store.close()) }()
 	source := &consoleSource{store: store, version: c.o.Version, began: time.Now()}
+	if source.alerting, err = newAlerting(c.o.Alerts, source, nil, c.o.Streams.Out, c.logger); err != nil {
+		return err
+	}
 	g := gauges.New(gauges.Options{Source: source, Lag: source.lag, Top: c.o.TopSeries, Logger: c.logger})
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -89,6 +99,7 @@ func (c *Console) Run(ctx context.Context) (err error) {
 	if !c.o.NoFinalise {
 		wg.Go(func() { c.finalise(background, store) })
 	}
+	c.watch(background, &wg, source.alerting)
 	server := c.server(source, g)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -103,6 +114,32 @@ func (c *Console) Run(ctx context.Context) (err error) {
 	}
 	c.logger.Info("stopping")
 	return ingestd.Stop(server, consoleGrace)
+}
+
+// watch evaluates the rules and tells the Alertmanagers until ctx ends, and gives the
+// lease to another then.
+func (c *Console) watch(ctx context.Context, wg *sync.WaitGroup, w *alerting) {
+	for _, am := range w.managers {
+		wg.Go(func() { am.Run(ctx) })
+	}
+	wg.Go(func() {
+		_ = w.Run(ctx) // ends with its context
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		if err := w.lease.release(last); err != nil {
+			c.logger.Debug("the lease stays until it ends by itself", "error", err)
+		}
+	})
+	wg.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.o.Reload:
+				w.reload()
+			}
+		}
+	})
 }
 
 // finalise runs the finaliser as soon as there is a store.

@@ -14,9 +14,10 @@ import (
 
 // consoleSource answers from a store that may be away.
 type consoleSource struct {
-	store   *lateStore
-	version string
-	began   time.Time
+	store    *lateStore
+	version  string
+	began    time.Time
+	alerting *alerting
 }
 
 // asked is what ask got of the store; an error that may pass is api.ErrUnavailable.

@@ -105,3 +105,9 @@ func (s *Store) MarkedWithoutRows(ctx context.Context) (marked int, missing []in
 func (s *Store) SetFinaliseRows(attempts uint64, rows int) {
 	s.finaliseRows, s.rollupRows = attempts, rows
 }
+
+// Silence makes the store forget that a holder of leases was ever heard of.
+func (s *Store) Silence(ctx context.Context, holder string) error {
+	return s.conn.Exec(clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 1})),
+		"ALTER TABLE "+s.database+".leases DELETE WHERE holder = '"+holder+"'")
+}

@@ -425,3 +425,43 @@ TTL toDateTime(finished_at) + toIntervalDay(30);
 CREATE TABLE IF NOT EXISTS retrylens.rollup_runs AS retrylens.rollup_runs_local
 ENGINE = Distributed(main, retrylens, rollup_runs_local, rand());
 
+-- 0006 alerts
+-- What became of alerts: one row per episode (a group of a rule, from the moment its
+-- condition held), the latest wins. body is the alert as JSON; the columns beside it
+-- are for people.
+CREATE TABLE IF NOT EXISTS retrylens.alerts_local
+(
+    rule        LowCardinality(String),
+    group_key   String,
+    active_at   DateTime64(3, 'UTC'),
+    status      LowCardinality(String),
+    severity    LowCardinality(String),
+    fired_at    Nullable(DateTime64(3, 'UTC')),
+    resolved_at Nullable(DateTime64(3, 'UTC')),
+    body        String CODEC(ZSTD(1)),
+    version     UInt64 DEFAULT toUnixTimestamp64Nano(now64(9))
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (rule, group_key, active_at)
+TTL toDateTime(active_at) + toIntervalDay(400);
+
+CREATE TABLE IF NOT EXISTS retrylens.alerts AS retrylens.alerts_local
+ENGINE = Distributed(main, retrylens, alerts_local, cityHash64(rule, group_key));
+
+-- Who evaluates alerts: each analyzer says that it is there; of those heard of lately the
+-- one that came first does.
+CREATE TABLE IF NOT EXISTS retrylens.leases_local
+(
+    name     String,
+    holder   String,
+    since    DateTime64(3, 'UTC'),
+    at       DateTime64(3, 'UTC') DEFAULT now64(3),
+    released Bool
+)
+ENGINE = ReplacingMergeTree(at)
+ORDER BY (name, holder)
+TTL toDateTime(at) + toIntervalDay(1);
+
+CREATE TABLE IF NOT EXISTS retrylens.leases AS retrylens.leases_local
+ENGINE = Distributed(main, retrylens, leases_local, cityHash64(name));
+

@@ -398,3 +398,37 @@ ENGINE = MergeTree()
 ORDER BY finished_at
 TTL toDateTime(finished_at) + toIntervalDay(30);
 
+-- 0006 alerts
+-- What became of alerts: one row per episode (a group of a rule, from the moment its
+-- condition held), the latest wins. body is the alert as JSON; the columns beside it
+-- are for people.
+CREATE TABLE IF NOT EXISTS retrylens.alerts
+(
+    rule        LowCardinality(String),
+    group_key   String,
+    active_at   DateTime64(3, 'UTC'),
+    status      LowCardinality(String),
+    severity    LowCardinality(String),
+    fired_at    Nullable(DateTime64(3, 'UTC')),
+    resolved_at Nullable(DateTime64(3, 'UTC')),
+    body        String CODEC(ZSTD(1)),
+    version     UInt64 DEFAULT toUnixTimestamp64Nano(now64(9))
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (rule, group_key, active_at)
+TTL toDateTime(active_at) + toIntervalDay(400);
+
+-- Who evaluates alerts: each analyzer says that it is there; of those heard of lately the
+-- one that came first does.
+CREATE TABLE IF NOT EXISTS retrylens.leases
+(
+    name     String,
+    holder   String,
+    since    DateTime64(3, 'UTC'),
+    at       DateTime64(3, 'UTC') DEFAULT now64(3),
+    released Bool
+)
+ENGINE = ReplacingMergeTree(at)
+ORDER BY (name, holder)
+TTL toDateTime(at) + toIntervalDay(1);
+

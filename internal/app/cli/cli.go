@@ -95,6 +95,16 @@ func OneArg(name string) cobra.PositionalArgs {
 	}
 }
 
+// SomeArgs is for commands that take one or more, each called name.
+func SomeArgs(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(fmt.Errorf("takes at least one %s", name))
+		}
+		return nil
+	}
+}
+
 // StoreFlags adds --store and what goes with it.
 func StoreFlags(cmd *cobra.Command, o *app.StoreOptions) {
 	def := os.Getenv("RETRYLENS_STORE")
