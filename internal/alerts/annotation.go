@@ -2,8 +2,10 @@ package alerts
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/retrylens/retrylens/internal/alerts/expr"
 	"github.com/retrylens/retrylens/internal/metrics"
@@ -96,6 +98,9 @@ func clip(s string, most int) string {
 	return s
 }
 
+// detectorWindow is what the detector's verdicts are about.
+const detectorWindow = 5 * time.Minute
+
 // refs are the figures of the condition and of the annotations, each once.
 func (r *Rule) refs() []expr.Ref {
 	seen := map[expr.Ref]bool{}
@@ -114,6 +119,9 @@ func (r *Rule) refs() []expr.Ref {
 	}
 	if w := r.longest(); r.MinOperations > 0 && w > 0 {
 		add([]expr.Ref{{Name: "operations", Window: w}})
+	}
+	if len(r.By) > 0 && !slices.ContainsFunc(out, func(ref expr.Ref) bool { return ref.Window > 0 }) {
+		add([]expr.Ref{{Name: "operations", Window: detectorWindow}}) // which groups there are
 	}
 	return out
 }

@@ -327,8 +327,9 @@ func (m *Manager) move(found []finding, rules []*Rule, now time.Time) (next map[
 			continue
 		}
 		if gone := m.orphaned(a, rules, now); gone != nil {
-			changed = append(changed, gone)
-			next[key] = gone
+			if changed = append(changed, gone); gone.Status == Resolved {
+				next[key] = gone
+			}
 		} else if a.Status == Resolved && now.Sub(*a.ResolvedAt) < ResolvedRetention {
 			next[key] = a
 		}

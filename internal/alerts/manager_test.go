@@ -1,0 +1,444 @@
+package alerts_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrylens/retrylens/internal/alerts"
+	"github.com/retrylens/retrylens/internal/alerts/expr"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+var start = time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
+
+// world is a source whose figures a test sets: upstream calls of 100 operations, by
+// provider; no entry = no operations.
+type world struct {
+	now     time.Time
+	calls   map[string]uint64
+	unknown []string
+	service map[string]float64
+	err     error
+	queries int
+}
+
+func (w *world) Report(_ context.Context, q metrics.Query) (*metrics.Report, error) {
+	w.queries++
+	if w.err != nil {
+		return nil, w.err
+	}
+	var rows []metrics.Row
+	for provider, calls := range w.calls {
+		row := metrics.Row{Counters: metrics.Counters{Operations: 100, Attempts: 100, UpstreamCalls: calls}}
+		for _, d := range q.GroupBy {
+			row.Dims = append(row.Dims, map[metrics.Dimension]string{"provider": provider, "tenant": "t"}[d])
+		}
+		rows = append(rows, row)
+	}
+	r := metrics.NewReport(q, rows, 0, nil)
+	r.Unknown = w.unknown
+	return r, nil
+}
+
+func (w *world) Service(context.Context, time.Time) (map[string]float64, error) {
+	return w.service, w.err
+}
+
+// memory is a journal that a test can look into, break, and hand to another manager.
+type memory struct {
+	saved map[string]string // by episode
+	err   error
+}
+
+func (m *memory) Load(context.Context) ([]*alerts.Alert, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	var out []*alerts.Alert
+	for _, body := range m.saved {
+		var a alerts.Alert
+		if err := json.Unmarshal([]byte(body), &a); err != nil {
+			return nil, err
+		}
+		if a.Status != alerts.Dropped {
+			out = append(out, &a)
+		}
+	}
+	return out, nil
+}
+
+func (m *memory) Save(_ context.Context, all []*alerts.Alert) error {
+	if m.err != nil {
+		return m.err
+	}
+	for _, a := range all {
+		m.saved[a.Key()+a.ActiveAt.String()] = a.JSON()
+	}
+	return nil
+}
+
+// teller notes what it is told.
+type teller struct {
+	name string
+	told []string
+	err  error
+}
+
+func (t *teller) Name() string { return t.name }
+
+func (t *teller) Tell(_ context.Context, a *alerts.Alert) error {
+	if t.err == nil {
+		t.told = append(t.told, string(a.Status)+" "+a.Labels["provider"])
+	}
+	return t.err
+}
+
+func rules(t *testing.T, text string) *alerts.Rules {
+	t.Helper()
+	r, err := alerts.Load("rules.yml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const high = `
+rules:
+  - {alert: High, expr: 'amplification[5m] > 1.2', by: [provider], for: 30s, keep_firing_for: 1m,
+     annotations: {summary: '{{label "provider"}} {{figure "amplification[5m]"}}'}}
+`
+
+type bench struct {
+	*world
+	journal *memory
+	teller  *teller
+	m       *alerts.Manager
+}
+
+func newBench(t *testing.T, text string) *bench {
+	t.Helper()
+	b := &bench{world: &world{now: start, calls: map[string]uint64{}, service: map[string]float64{}}, journal: &memory{saved: map[string]string{}}, teller: &teller{name: "hook"}}
+	b.restart(rules(t, text))
+	return b
+}
+
+func (b *bench) restart(r *alerts.Rules) {
+	b.m = alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Rules: r, Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
+}
+
+// at evaluates so long after the start and says what there is.
+func (b *bench) at(t *testing.T, after time.Duration) string {
+	t.Helper()
+	b.now = start.Add(after)
+	if err := b.m.Evaluate(t.Context()); err != nil {
+		t.Fatalf("at %v: %v", after, err)
+	}
+	return b.list()
+}
+
+func (b *bench) list() string {
+	var out []string
+	for _, a := range b.m.Alerts() {
+		out = append(out, string(a.Status)+" "+strings.Join(a.Group, ","))
+	}
+	return strings.Join(out, "; ")
+}
+
+func want(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func TestAnAlertsLife(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 120
+	want(t, "at the edge", b.at(t, 0), "")
+	b.calls["p"] = 121
+	want(t, "over it", b.at(t, 15*time.Second), "pending p")
+	want(t, "not long enough", b.at(t, 44*time.Second), "pending p")
+	want(t, "long enough", b.at(t, 45*time.Second), "firing p")
+	want(t, "said", b.m.Alerts()[0].Annotations["summary"], "p 1.21")
+	b.calls["p"] = 130
+	b.at(t, 60*time.Second)
+	want(t, "said anew", b.m.Alerts()[0].Annotations["summary"], "p 1.3")
+	b.calls["p"] = 100
+	want(t, "kept", b.at(t, 119*time.Second), "firing p")
+	want(t, "resolved", b.at(t, 120*time.Second), "resolved p")
+	want(t, "still told", b.at(t, 120*time.Second+alerts.ResolvedRetention-time.Second), "resolved p")
+	want(t, "forgotten", b.at(t, 120*time.Second+alerts.ResolvedRetention), "")
+	want(t, "told", fmt.Sprint(b.teller.told), "[firing p resolved p]")
+}
+
+// TestPendingStartsAnew when the condition is interrupted, by false and by unknown.
+func TestPendingStartsAnew(t *testing.T) {
+	for name, interrupt := range map[string]func(*bench){
+		"false":   func(b *bench) { b.calls["p"] = 100 },
+		"gone":    func(b *bench) { delete(b.calls, "p") },
+		"unknown": func(b *bench) { b.unknown = []string{"amplification"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, high)
+			b.calls["p"] = 200
+			want(t, "begun", b.at(t, 0), "pending p")
+			interrupt(b)
+			want(t, "interrupted", b.at(t, 20*time.Second), "")
+			b.calls["p"], b.unknown = 200, nil
+			want(t, "again", b.at(t, 30*time.Second), "pending p")
+			want(t, "not yet", b.at(t, 59*time.Second), "pending p")
+			want(t, "fires", b.at(t, 60*time.Second), "firing p")
+		})
+	}
+}
+
+// TestUnknownEndsNothing: a figure that cannot be known resolves no alert, however long.
+func TestUnknownEndsNothing(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	want(t, "fires", b.at(t, 30*time.Second), "firing p")
+	b.unknown = []string{"amplification"}
+	want(t, "unknown for an hour", b.at(t, time.Hour), "firing p")
+	b.unknown, b.calls["p"] = nil, 100
+	want(t, "known again", b.at(t, time.Hour+15*time.Second), "resolved p")
+}
+
+// TestFailuresChangeNothing: of the source, of the journal; alerts are told on meanwhile.
+func TestFailuresChangeNothing(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	b.at(t, 30*time.Second)
+	clock := 2 * time.Minute
+	for name, broken := range map[string]func(error){"source": func(e error) { b.err = e }, "journal": func(e error) { b.journal.err = e }} {
+		broken(errors.New("away"))
+		b.calls["p"] = 100
+		for range 3 {
+			clock += 15 * time.Second
+			b.now = start.Add(clock)
+			if err := b.m.Evaluate(t.Context()); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			want(t, name+" away", b.list(), "firing p")
+			if last := b.m.Last(); last.Err == nil || !last.At.Equal(b.now) {
+				t.Errorf("%s: %+v", name, last)
+			}
+		}
+		broken(nil)
+		b.calls["p"] = 200
+		clock += 15 * time.Second
+		want(t, name+" back", b.at(t, clock), "firing p")
+	}
+	want(t, "told", fmt.Sprint(b.teller.told), "[firing p]")
+}
+
+// TestARestartForgetsAndRepeatsNothing: pending goes on pending, firing keeps its beginning
+// and is told once.
+func TestARestartForgetsAndRepeatsNothing(t *testing.T) {
+	b := newBench(t, high)
+	r := rules(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	b.restart(r)
+	want(t, "pending goes on", b.at(t, 30*time.Second), "firing p")
+	fired := *b.m.Alerts()[0].FiredAt
+	b.restart(r)
+	want(t, "firing goes on", b.at(t, 45*time.Second), "firing p")
+	if got := *b.m.Alerts()[0].FiredAt; !got.Equal(fired) {
+		t.Errorf("starts at %v, was %v", got, fired)
+	}
+	b.calls["p"] = 100
+	b.restart(r)
+	want(t, "kept from the restart on", b.at(t, 60*time.Second), "firing p")
+	want(t, "resolved", b.at(t, 2*time.Minute), "resolved p")
+	b.restart(r)
+	want(t, "still told", b.at(t, 3*time.Minute), "resolved p")
+	want(t, "told", fmt.Sprint(b.teller.told), "[firing p resolved p]")
+}
+
+// TestWhoIsAwayIsToldLater, and others are not told twice for it.
+func TestWhoIsAwayIsToldLater(t *testing.T) {
+	b := newBench(t, high)
+	away := &teller{name: "away", err: errors.New("refused")}
+	b.m = alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller, away}, Now: func() time.Time { return b.now }})
+	b.calls["p"] = 200
+	b.at(t, 0)
+	for i := range 3 {
+		b.now = start.Add(30*time.Second + time.Duration(i)*15*time.Second)
+		if err := b.m.Evaluate(t.Context()); err == nil || !strings.Contains(err.Error(), "away: refused") {
+			t.Errorf("%v", err)
+		}
+	}
+	away.err = nil
+	b.at(t, 90*time.Second)
+	want(t, "who was there", fmt.Sprint(b.teller.told), "[firing p]")
+	want(t, "who was away", fmt.Sprint(away.told), "[firing p]")
+}
+
+// TestRulesThatAreGoneAreResolved, as are those that group otherwise.
+func TestRulesThatAreGoneAreResolved(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	b.at(t, 30*time.Second)
+	b.m.SetRules(rules(t, strings.ReplaceAll(high, "[provider]", "[tenant, provider]")))
+	want(t, "grouped otherwise", b.at(t, 45*time.Second), "resolved p; pending t,p")
+	b.m.SetRules(rules(t, "rules: []"))
+	want(t, "gone", b.at(t, 60*time.Second), "resolved p")
+}
+
+// TestOnlyTheLeaderEvaluates; who takes over goes on where the other was.
+func TestOnlyTheLeaderEvaluates(t *testing.T) {
+	b := newBench(t, high)
+	l := &lease{}
+	b.m = alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Lease: l, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
+	other := alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
+	b.calls["p"] = 200
+	for _, after := range []time.Duration{0, 30 * time.Second} {
+		b.now = start.Add(after)
+		if err := other.Evaluate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := b.queries
+	want(t, "shows what the leader found", b.at(t, 31*time.Second), "firing p")
+	if b.queries != asked || b.m.Last().Leading {
+		t.Error("it evaluates without the lease")
+	}
+	l.held = true
+	want(t, "takes over", b.at(t, 45*time.Second), "firing p")
+	want(t, "told once", fmt.Sprint(b.teller.told), "[firing p]")
+}
+
+type lease struct{ held bool }
+
+func (l *lease) Hold(context.Context) (bool, error) { return l.held, nil }
+
+// TestLongWindowsAreNotReadEveryTime: a sixtieth of the window may pass.
+func TestLongWindowsAreNotReadEveryTime(t *testing.T) {
+	b := newBench(t, `rules: [{alert: Long, expr: 'retries[1h] > 1 and retries[5m] > 1'}]`)
+	for i := range 8 {
+		b.at(t, time.Duration(i)*15*time.Second)
+	}
+	if b.queries != 8+2 {
+		t.Errorf("%d reports in 2 minutes", b.queries)
+	}
+}
+
+// TestServiceFiguresNeedNoOperations, and an unknown one fires nothing.
+func TestServiceFiguresNeedNoOperations(t *testing.T) {
+	b := newBench(t, `rules: [{alert: Missing, expr: 'newest_attempt_age_ms > 1000', by: []}]`)
+	want(t, "unknown", b.at(t, 0), "")
+	b.service["newest_attempt_age_ms"] = 1001
+	want(t, "known", b.at(t, 15*time.Second), "firing ")
+	if labels := b.m.Alerts()[0].Labels; len(labels) != 2 {
+		t.Errorf("labels %v", labels)
+	}
+}
+
+// TestStatesComeFromTheDetector, of the same series only.
+func TestStatesComeFromTheDetector(t *testing.T) {
+	b := newBench(t, high)
+	r := rules(t, `rules: [{alert: M, expr: 'state(masked_outage)', by: [provider]}]`)
+	b.calls["p"], b.calls["q"] = 100, 100
+	b.m = alerts.New(alerts.Options{Source: b.world, Rules: r, Verdicts: verdicts{"q": "masked_outage"}, Now: func() time.Time { return b.now }})
+	want(t, "of its own series", b.at(t, 0), "firing q")
+}
+
+type verdicts map[string]string
+
+func (v verdicts) State(series map[metrics.Dimension]string, name string) expr.Truth {
+	if v[series["provider"]] == name {
+		return expr.True
+	}
+	return expr.False
+}
+
+// TestDefaultRulesLoad: those that the product promises are there, each with a summary.
+func TestDefaultRulesLoad(t *testing.T) {
+	names := map[string]bool{}
+	for _, r := range alerts.DefaultRules().Rules {
+		names[r.Name] = true
+		if r.Annotations["summary"] == "" {
+			t.Errorf("%s has no summary", r.Name)
+		}
+	}
+	for _, n := range []string{
+		"AmplificationHigh", "RetryRatioHigh", "MaskedOutage", "VisibleOutage", "MetastableRetries", "OrphanedSpendRate", "QuotaExhausted",
+		"RetryBudgetExhausted", "HiddenRetryLayer", "UnkeyedRetriesAfterSend", "RetryAfterIgnored", "KeyConflicts", "TelemetryMissing", "TelemetryIncomplete",
+	} {
+		if !names[n] {
+			t.Errorf("no default rule %s", n)
+		}
+	}
+}
+
+// TestFaultsOfRulesAreNamedWithTheirLine, all of them at once.
+func TestFaultsOfRulesAreNamedWithTheirLine(t *testing.T) {
+	for text, faults := range map[string][]string{
+		"":                       {"rules.yml:1: is empty"},
+		"rules: 3":               {"rules.yml:1: has no list of rules"},
+		"rulez: []":              {`rules.yml:1: unknown key "rulez"`, "has no list"},
+		"rules: [":               {"rules.yml:1:"},
+		"rules:\n\t- x":          {"rules.yml:2:"},
+		"rules: [3]":             {"rules.yml:1: expected keys"},
+		"rules:\n  - {alert: A}": {"rules.yml:2: alert A has no expr"},
+		"rules:\n  - {alert: 'a b', expr: 'retries[5m] > 1'}": {"needs a name of letters"},
+		"rules:\n  - alert: A\n    expr: retries[5m] >\n    by: [colour, executed_model, tenant, tenant]\n    for: soon\n    severity: loud\n    labels: {tenant: x, 'a-b': y}\n    min_operations: -1": {
+			"rules.yml:3: expr: column 14", `rules.yml:4: by: cannot group by "colour"`, `cannot group by "executed_model"`, "by names tenant twice",
+			"rules.yml:5: no positive duration", "rules.yml:6: severity must be one of", "rules.yml:7: the label tenant is set", "rules.yml:7: no name of a label", "rules.yml:8: must be a whole number",
+		},
+		"rules:\n  - {alert: A, expr: 'retries > 1'}":                                                     {"retries needs a window, such as retries[5m]"},
+		"rules:\n  - {alert: A, expr: 'errors_by_class[5m] > 1'}":                                         {"write errors_by_class{"},
+		"rules:\n  - {alert: A, expr: 'retries{x}[5m] > 1'}":                                              {"without {}"},
+		"rules:\n  - {alert: A, expr: 'dead_letters[5m] > 1'}":                                            {"write it without a window"},
+		"rules:\n  - {alert: A, expr: 'state(happy)'}":                                                    {`unknown state "happy"`},
+		"rules:\n  - {alert: A, expr: 'dead_letters > 1', min_operations: 3}":                             {"min_operations needs a condition with a window"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{figure \"nothing[5m]\"}}'}}": {"annotation s:", "unknown figure"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{label \"service\"}}'}}":      {"has no label service"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{'}}":                         {"annotation s:"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1'}\n  - {alert: A, expr: 'retries[5m] > 1'}":        {"rules.yml:3: alert A is also at line 2"},
+		"rules:\n  - {alert: A, alert: B, expr: 'retries[5m] > 1'}":                                       {"rules.yml:2:"},
+	} {
+		_, err := alerts.Load("rules.yml", strings.NewReader(text))
+		for _, f := range faults {
+			if err == nil || !strings.Contains(err.Error(), f) {
+				t.Errorf("%q: %v does not say %q", text, err, f)
+			}
+		}
+	}
+}
+
+// FuzzLoad: no text panics; every fault has a line.
+func FuzzLoad(f *testing.F) {
+	f.Add(alerts.DefaultRulesYAML())
+	f.Add("rules: [{alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{figure \"retries[5m]\"}}'}}]")
+	f.Fuzz(func(t *testing.T, s string) {
+		if _, err := alerts.Load("r", strings.NewReader(s)); err != nil {
+			var at *alerts.RuleError
+			if !errors.As(err, &at) || at.Line < 1 {
+				t.Fatalf("%q: %v", s, err)
+			}
+		}
+	})
+}
+
+// TestLabelsHoldNoFigure: the same labels whatever the figures are.
+func TestLabelsHoldNoFigure(t *testing.T) {
+	b := newBench(t, high)
+	var seen []string
+	for i, calls := range []uint64{150, 170, 190} {
+		b.calls["p"] = calls
+		b.at(t, time.Duration(i)*15*time.Second)
+		seen = append(seen, fmt.Sprint(b.m.Alerts()[0].Labels))
+	}
+	if seen[0] != seen[1] || seen[0] != seen[2] {
+		t.Errorf("%v", seen)
+	}
+}
