@@ -7,9 +7,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// defaultFinaliseRows is about how many attempts a window of a pass reads, and a chunk
-// between two removals of marks: what it holds in memory is at most a group of 1.3 kB
-// for each.
+// defaultFinaliseRows is about how many attempts a window of a pass reads: what it
+// holds in memory is at most a group of 1.3 kB for each.
 const defaultFinaliseRows = 150_000
 
 // minuteWindow is a part of the time that is folded at once, and which of its
@@ -44,23 +43,24 @@ func (s *Store) grains(ctx context.Context, minutes []int64) (map[int64]uint64, 
 	return rows, result.Err()
 }
 
-// chunks cuts sorted minutes into pieces of about s.finaliseRows attempts, so that
-// a pass that is killed has not worked for nothing.
+// chunks cuts sorted minutes into pieces of at most 4 times s.finaliseRows attempts,
+// so that a pass that is killed has not worked for nothing; at the end of a day if
+// they have half of that, so that most days are summed once.
 func (s *Store) chunks(ctx context.Context, minutes []int64) ([][]int64, error) {
+	const day = 24 * 60 * minuteMS
 	grains, err := s.grains(ctx, minutes)
 	if err != nil {
 		return nil, err
 	}
 	var out [][]int64
-	held := uint64(0)
+	held, last := uint64(0), int64(0)
 	for i, m := range minutes {
 		n := grains[grainOf(m)] / uint64(sliceGrain.Milliseconds()/minuteMS)
-		if i == 0 || held+n > s.finaliseRows {
+		if i == 0 || held+n > 4*s.finaliseRows || m/day != last/day && held >= 2*s.finaliseRows {
 			out, held = append(out, nil), 0
 		}
-		last := len(out) - 1
-		out[last] = append(out[last], m)
-		held += n
+		out[len(out)-1] = append(out[len(out)-1], m)
+		held, last = held+n, m
 	}
 	return out, nil
 }

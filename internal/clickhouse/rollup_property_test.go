@@ -45,7 +45,7 @@ type rollupWorld struct {
 func (w *rollupWorld) live(t *testing.T, attempts []retrylens.Attempt) {
 	w.store.SetSliceRows([]uint64{100, 1_000_000}[w.rnd.IntN(2)])
 	w.store.SetDirectOperations([]int{-1, 20, 1_000_000}[w.rnd.IntN(3)])
-	w.store.SetFinaliseRows([]uint64{10, 100, 1_000_000}[w.rnd.IntN(3)], []int{1, 20, 1_000_000}[w.rnd.IntN(3)])
+	w.store.SetFinaliseRows([]uint64{3, 30, 1_000_000}[w.rnd.IntN(3)], []int{1, 20, 1_000_000}[w.rnd.IntN(3)])
 	broad := metrics.Query{AsOf: histories.Now, GroupBy: metrics.HomeDimensions}
 	for len(attempts) > 0 {
 		n := min(len(attempts), 1+w.rnd.IntN(250))

@@ -43,7 +43,7 @@ type Store struct {
 	directOperations int           // up to how many operations of a slice are folded here instead of in SQL
 	attemptsWindow   time.Duration // up to how long a window is read from attempts alone
 	quantileRows     uint64        // up to how many attempts are read for quantiles that rollups do not hold
-	finaliseRows     uint64        // about how many attempts a chunk of a pass has
+	finaliseRows     uint64        // about how many attempts a window of a pass has, a chunk up to 4 times as many
 	rollupRows       int           // about how many rows of rollups are inserted at once
 }
 
