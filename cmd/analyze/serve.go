@@ -116,3 +116,29 @@ services last said of themselves, and how much of the truth the store can have s
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
+
+func watchCommand(s app.Streams) *cobra.Command {
+	o := app.StatusOptions{Streams: s}
+	cmd := &cobra.Command{
+		Use:   "watch [flags]",
+		Short: "Show the status again and again",
+		Long:  `watch shows what status shows, anew every few seconds, until it is ended.`,
+		Example: `  analyze watch
+  analyze watch --every 30s --count 10 -o json`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Version = cmd.Root().Version
+			return app.Watch(cmd.Context(), o)
+		},
+	}
+	cli.StoreFlags(cmd, &o.Store)
+	f := cmd.Flags()
+	f.StringVarP(&o.Format, "output", "o", "text", "`FORMAT`: text or json")
+	f.DurationVar(&o.Every, "every", app.DefaultWatchEvery, "`DURATION` between two looks")
+	f.IntVar(&o.Count, "count", 0, "end after so many looks (default: when it is ended)")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"every", "count"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return cmd
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -20,7 +21,14 @@ type StatusOptions struct {
 	Streams Streams
 	Now     func() time.Time    // nil = time.Now
 	Getenv  func(string) string // nil = os.Getenv
+
+	Every time.Duration // of Watch: between looks; 0 = DefaultWatchEvery
+	Count int           // of Watch: looks, 0 = until ctx ends
+	Pause func(context.Context, time.Duration) error
 }
+
+// DefaultWatchEvery is the time between two looks of Watch.
+const DefaultWatchEvery = 5 * time.Second
 
 // statusWindow is how far back a status looks, in buckets of statusBucket.
 const (
@@ -29,21 +37,76 @@ const (
 )
 
 // ShowStatus writes how the store is, and what the last hour was like.
-func ShowStatus(ctx context.Context, o StatusOptions) (err error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Getenv == nil {
-		o.Getenv = os.Getenv
-	}
-	if o.Format != "" && o.Format != "text" && o.Format != "json" {
-		return usagef("--output must be text or json, got %.40q", o.Format)
+func ShowStatus(ctx context.Context, o StatusOptions) error {
+	o.Count = 1
+	return Watch(ctx, o)
+}
+
+// clearScreen moves to the top of a terminal and clears it.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// Watch writes the status again and again.
+func Watch(ctx context.Context, o StatusOptions) (err error) {
+	if err := o.fill(); err != nil {
+		return err
 	}
 	store, err := openReadable(ctx, o.Store)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	for n := 1; ; n++ {
+		if o.Count != 1 && isTerminal(o.Streams.Out) {
+			fmt.Fprint(o.Streams.Out, clearScreen)
+		}
+		if err := o.look(ctx, store); err != nil {
+			return err
+		}
+		if n == o.Count {
+			return nil
+		}
+		if err := o.Pause(ctx, o.Every); err != nil {
+			return nil // ended by who watches
+		}
+	}
+}
+
+func (o *StatusOptions) fill() error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Every == 0 {
+		o.Every = DefaultWatchEvery
+	}
+	if o.Pause == nil {
+		o.Pause = pause
+	}
+	switch {
+	case o.Format != "" && o.Format != "text" && o.Format != "json":
+		return usagef("--output must be text or json, got %.40q", o.Format)
+	case o.Every < time.Second:
+		return usagef("--every must be at least 1s, got %v", o.Every)
+	case o.Count < 0:
+		return usagef("--count must not be negative, got %d", o.Count)
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func (o StatusOptions) look(ctx context.Context, store *Store) error {
 	now := o.Now()
 	st, err := storeStatus(ctx, store, o.Version, now)
 	if err != nil {
