@@ -1,0 +1,74 @@
+package op_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/retrylens/retrylens/retry/keys"
+	"github.com/retrylens/retrylens/retry/op"
+)
+
+func TestNumbers(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	h := op.NewHandle(op.Operation{})
+	if next, at := h.Begin(now); next != 0 || !at.Equal(now) {
+		t.Errorf("%d, %v", next, at)
+	}
+	if a, b := h.Take(), h.Take(); a != 0 || b != 1 {
+		t.Errorf("%d, %d", a, b)
+	}
+	if next, at := h.Begin(now.Add(time.Second)); next != 2 || !at.Equal(now) {
+		t.Errorf("a second run begins at %d, %v", next, at)
+	}
+	h.Skip(1)
+	h.Skip(7)
+	if n := h.Take(); n != 7 {
+		t.Errorf("after a skip %d", n)
+	}
+	if h.ID() == "" || h.ID() != h.ID() {
+		t.Error("the id is not one id")
+	}
+}
+
+func TestDeliveries(t *testing.T) {
+	for deliveries, want := range map[int]int32{-1: 0, 0: 0, 3: 300, 1 << 40: 2147483500} {
+		if got := op.NewHandle(op.Operation{Deliveries: deliveries}).Take(); got != want {
+			t.Errorf("delivery %d starts at %d, want %d", deliveries, got, want)
+		}
+	}
+}
+
+func TestPersistOnce(t *testing.T) {
+	calls, fail := 0, true
+	h := op.NewHandle(op.Operation{Key: "k", Persist: func(_ context.Context, key string) error {
+		calls++
+		if key != "k" {
+			t.Errorf("key %q", key)
+		}
+		if fail {
+			return errors.New("disk full")
+		}
+		return nil
+	}})
+	if h.Persist(context.Background()) == nil {
+		t.Error("a failure was swallowed")
+	}
+	fail = false
+	for range 3 {
+		if err := h.Persist(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 2 {
+		t.Errorf("called %d times, want 2", calls)
+	}
+}
+
+func ExampleWith() {
+	ctx := op.With(context.Background(), op.Operation{Name: "summarise", Key: keys.Derive("summary", "document 7")})
+	fmt.Println(op.From(ctx).Operation().Name, op.From(context.Background()) == nil)
+	// Output: summarise true
+}

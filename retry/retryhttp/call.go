@@ -1,0 +1,248 @@
+package retryhttp
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/retry"
+	"github.com/retrylens/retrylens/retry/classify"
+	"github.com/retrylens/retrylens/retry/clock"
+	"github.com/retrylens/retrylens/retry/op"
+)
+
+// call is one RoundTrip.
+type call struct {
+	t        *Transport
+	req      *http.Request
+	h        *op.Handle
+	body     *body
+	layer    layer
+	provider string
+	gateway  bool
+	key      string // as sent, "" = unkeyed
+	cause    retrylens.Cause
+	number   int32 // of the first attempt
+	started  time.Time
+	own      op.Handle // where the context has no operation
+
+	mu      sync.Mutex
+	headers http.Header // of all tries, with what Refresh changed
+	tries   []*exchange
+	room    [2]*exchange
+}
+
+// RoundTrip sends the request by the policy. An answer with an error status is an answer:
+// it is returned as the last try got it. The error of a call without one is a
+// *retry.Error around what the base transport said.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	c, err := t.begin(r)
+	if err != nil {
+		return nil, err
+	}
+	defer c.body.close()
+	res, err := t.engine.Do(r.Context(), c.operation(), c.try)
+	x, _ := res.Value.(*exchange)
+	if err != nil {
+		c.mayComeAgain()
+	}
+	if x != nil && x.resp != nil {
+		x.resp.Request = r
+		return x.resp, nil
+	}
+	return nil, err
+}
+
+// begin reads the request: body, operation, key.
+func (t *Transport) begin(r *http.Request) (*call, error) {
+	b, err := readBody(r, t.o.MaxBody)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{t: t, req: r, body: b, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
+	c.tries = c.room[:0]
+	c.provider = t.provider(r, c.gateway)
+	now := t.clock.Now()
+	c.findOperation(r.Context(), now)
+	c.number, c.started = c.h.Begin(now)
+	c.cause = c.firstCause()
+	c.setHeaders()
+	if err := c.h.Persist(r.Context()); err != nil {
+		b.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// findOperation: the context's, else the one that an SDK is trying again, else a new one.
+func (c *call) findOperation(ctx context.Context, now time.Time) {
+	if c.h = op.From(ctx); c.h != nil {
+		return
+	}
+	if c.layer.retries > 0 {
+		c.h = c.t.layers.take(c.layerKey(c.layer.retries), now)
+	}
+	if c.h == nil {
+		c.h = &c.own
+		c.own.Init(op.Operation{ID: c.layer.id})
+		c.own.Skip(int32(c.layer.retries))
+	}
+}
+
+// mayComeAgain: an SDK that counts its tries may make another one.
+func (c *call) mayComeAgain() {
+	if c.layer.known && op.From(c.req.Context()) == nil {
+		c.t.layers.put(c.layerKey(c.layer.retries+1), c.h, c.t.clock.Now())
+	}
+}
+
+// firstCause of this call's first attempt. Attempts before it were made by a layer above:
+// an SDK if it is one, else whoever submitted the operation again.
+func (c *call) firstCause() retrylens.Cause {
+	switch {
+	case c.number == 0:
+		return retrylens.CauseFirst
+	case c.layer.retries > 0, c.layer.sdk && !c.layer.known && c.number%100 != 0:
+		return retrylens.CauseSDK
+	}
+	return retrylens.CauseRedelivery
+}
+
+// operation as the engine needs to know it.
+func (c *call) operation() retry.Op {
+	o := c.h.Operation()
+	e := retry.Op{Provider: c.provider, Keyed: c.key != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
+		FirstAttempt: c.number, Cause: c.cause, Discard: discard, Value: c}
+	if o.HedgeSafe { // a stream is never hedged
+		c.body.complete()
+		e.Stream = c.body.info.Stream || streamPath(c.req.URL.Path)
+		e.HedgeSafe = c.body.rest == nil
+	}
+	if c.t.o.Refresh != nil {
+		e.Refresh = c.refresh
+	}
+	return e
+}
+
+// discard closes an answer that is not returned.
+func discard(res retry.Result) {
+	if x, ok := res.Value.(*exchange); ok && x.resp != nil {
+		_ = x.resp.Body.Close()
+	}
+}
+
+const (
+	keyHeader       = "Idempotency-Key"
+	operationHeader = "Retrylens-Operation"
+)
+
+// setHeaders decides on the key: one that the caller has set itself, else the
+// operation's where the next hop is to get it.
+func (c *call) setHeaders() {
+	c.headers = c.req.Header
+	name := c.t.o.KeyHeaders[c.provider]
+	if c.gateway {
+		name = keyHeader
+	}
+	if c.key = first(c.req.Header, keyHeader); name == "" || c.key != "" && name == keyHeader {
+		return
+	}
+	name = http.CanonicalHeaderKey(name)
+	key := or(first(c.req.Header, name), c.h.Operation().Key)
+	if key == "" {
+		return
+	}
+	c.key, c.headers = key, c.headers.Clone()
+	c.headers[name] = []string{key}
+}
+
+// header of one try. A gateway is told which one it is.
+func (c *call) header(x *exchange) http.Header {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.headers
+	if c.gateway {
+		h = h.Clone()
+		h[operationHeader] = []string{"id=" + url.QueryEscape(c.h.ID()) + ";started=" + strconv.FormatInt(c.started.UnixMilli(), 10) +
+			";attempt=" + strconv.Itoa(int(x.number)) + ";cause=" + string(x.cause)}
+	}
+	return h
+}
+
+// refresh asks for another credential after a 401.
+func (c *call) refresh(ctx context.Context) (bool, error) {
+	c.mu.Lock()
+	h := c.headers.Clone()
+	c.mu.Unlock()
+	before := credentialsOf(h)
+	if err := c.t.o.Refresh(ctx, c.provider, h); err != nil {
+		return false, err
+	}
+	c.mu.Lock()
+	c.headers = h
+	c.mu.Unlock()
+	return credentialsOf(h) != before, nil
+}
+
+func credentialsOf(h http.Header) (all [4]string) {
+	for i, k := range credentials {
+		all[i] = first(h, k)
+	}
+	return all
+}
+
+// try makes one attempt. While a gateway says that the key is in flight it asks again
+// under the same key, as long as the deadline allows; each question is an attempt.
+func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
+	x := c.exchange(at, at.StartedAt)
+	for {
+		res := x.send(ctx)
+		if !x.inFlight || res.CallerGone {
+			return res
+		}
+		wait := res.Verdict.Asked.Or(time.Second)
+		now := c.t.clock.Now()
+		if !now.Add(wait).Before(at.Deadline) {
+			return res
+		}
+		x.waits(res, wait)
+		discard(res)
+		if clock.Sleep(ctx, c.t.clock, wait) != nil {
+			return retry.Result{CallerGone: ctx.Err() == context.Canceled, Err: context.Cause(ctx), Value: nil,
+				Verdict: classify.Verdict{Class: retrylens.ClassCancelled, Reason: "the caller left while its key was in flight"}}
+		}
+		x = c.exchange(at, c.t.clock.Now())
+		x.cause = retrylens.CausePolicy
+	}
+}
+
+// exchange begins the record of an attempt.
+func (c *call) exchange(at retry.Attempt, start time.Time) *exchange {
+	x := &exchange{c: c, at: at, cause: at.Cause, start: start, number: c.h.Take()}
+	if (x.cause == retrylens.CauseFirst) != (x.number == 0) { // two calls at once share the operation
+		x.cause = retrylens.CauseRedelivery
+		if x.number == 0 {
+			x.cause = retrylens.CauseFirst
+		}
+	}
+	c.mu.Lock()
+	c.tries = append(c.tries, x)
+	c.mu.Unlock()
+	return x
+}
+
+// of finds the exchange of an engine's attempt, the last one; nil if it was not sent.
+func (c *call) of(number int32) *exchange {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.tries) - 1; i >= 0; i-- {
+		if c.tries[i].at.Number == number {
+			return c.tries[i]
+		}
+	}
+	return nil
+}

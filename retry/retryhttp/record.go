@@ -1,0 +1,174 @@
+package retryhttp
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/retry"
+)
+
+// observe makes the record of an attempt from what the engine decided on it.
+func (t *Transport) observe(o *retry.Op, at retry.Attempt, d retry.Decision) {
+	c, ok := o.Value.(*call)
+	if !ok {
+		return
+	}
+	x := c.of(at.Number)
+	if x == nil { // refused
+		x = c.exchange(at, at.StartedAt)
+		x.end = at.StartedAt
+	}
+	x.fill()
+	d.Apply(&x.record)
+	x.overrule()
+	x.emit()
+	if user := t.o.Retry.Observer; user != nil {
+		user.Observe(o, at, d)
+	}
+}
+
+// waits makes the record of a question that a gateway answered with "in flight".
+func (x *exchange) waits(res retry.Result, wait time.Duration) {
+	x.fill()
+	retry.Decision{Retry: true, Delay: wait, Class: retrylens.ClassConflict, Reason: res.Verdict.Reason, RetryAfter: res.Verdict.Asked}.Apply(&x.record)
+	x.overrule()
+	x.emit()
+}
+
+// emit hands the record over. One that was handed over before is revised.
+func (x *exchange) emit() {
+	if x.c.t.o.Records == nil {
+		return
+	}
+	if x.emitted {
+		x.record.Revision = max(x.record.Revision, 1)
+	}
+	x.emitted = true
+	x.c.t.o.Records.Emit(&x.record, x)
+}
+
+// fill writes what was seen into the record.
+func (x *exchange) fill() {
+	c, a := x.c, &x.record
+	o := c.h.Operation()
+	a.LogicalID, a.OperationStartedAt, a.Attempt, a.Cause = o.ID, c.started, x.number, x.cause
+	a.Tenant, a.Service, a.Environment = or(o.Tenant, c.t.o.Tenant), or(o.Service, c.t.o.Service), or(o.Environment, c.t.o.Environment)
+	a.Operation, a.Provider, a.Endpoint, a.Attributes = o.Name, x.at.Provider, c.req.URL.Path, o.Attributes
+	a.IdempotencyKey = c.key
+	a.StartedAt = x.start
+	a.DurationMS = retrylens.Some(max(0, x.end.Sub(x.start).Milliseconds()))
+	a.TTFBMS = x.ttfb
+	a.Status = retrylens.Some(status(x.status))
+	a.UpstreamCalls = retrylens.Some(x.sends())
+	a.ProviderErrorType = x.asked
+	if x.resp != nil {
+		a.ProviderRequestID = requestID(x.resp.Header)
+		a.Stream = x.stream()
+		a.ServedBy = servedBy(x.resp.Header)
+	}
+	a.ResponseModel = x.model
+	x.fillUsage(a)
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func status(s int) uint16 {
+	if s < 100 || s > 599 {
+		return 0
+	}
+	return uint16(s)
+}
+
+// sends counts the requests of which bytes may have been written. A library that does
+// not trace has sent one.
+func (x *exchange) sends() uint16 {
+	n := x.trace.Sends
+	if x.resp != nil || x.began && !x.trace.Traced {
+		n = max(n, 1)
+	}
+	return uint16(min(n, math.MaxUint16))
+}
+
+// fillUsage: the provider's own figures are final once the answer is complete, else a
+// lower bound; where it told none, the content that came is estimated.
+func (x *exchange) fillUsage(a *retrylens.Attempt) {
+	t := x.tokens
+	a.PromptTokens, a.CompletionTokens = t.Prompt, t.Completion
+	a.CachedPromptTokens, a.CacheWriteTokens, a.ReasoningTokens = t.CachedPrompt, t.CacheWrite, t.Reasoning
+	a.CostUSD = x.cost
+	switch {
+	case t.Known() && !x.complete:
+		a.UsageSource = retrylens.UsagePartial
+	case !t.Known() && x.estimate > 0 && !x.c.t.o.NoEstimates:
+		a.CompletionTokens, a.UsageSource = retrylens.Some(x.estimate), retrylens.UsageEstimated
+	case !t.Known() && x.resp != nil:
+		x.headerUsage(a)
+	}
+}
+
+// headerUsage: Bedrock tells the tokens of InvokeModel in headers as well.
+func (x *exchange) headerUsage(a *retrylens.Attempt) {
+	a.PromptTokens = headerCount(x.resp.Header, "X-Amzn-Bedrock-Input-Token-Count")
+	a.CompletionTokens = headerCount(x.resp.Header, "X-Amzn-Bedrock-Output-Token-Count")
+}
+
+func headerCount(h http.Header, name string) (o retrylens.Opt[int64]) {
+	if n, err := strconv.ParseInt(first(h, name), 10, 64); err == nil && n >= 0 && n <= retrylens.MaxTokens {
+		return retrylens.Some(n)
+	}
+	return o
+}
+
+// servedBy is the gateway's attempt whose answer this is.
+func servedBy(h http.Header) (o retrylens.Opt[int32]) {
+	if n, err := strconv.ParseInt(first(h, "Retrylens-Attempt"), 10, 32); err == nil && n >= 0 {
+		return retrylens.Some(int32(n))
+	}
+	return o
+}
+
+// overrule writes what the record's rules say of the outcome.
+func (x *exchange) overrule() {
+	a := &x.record
+	switch {
+	case x.inFlight:
+		a.Outcome, a.UpstreamCalls = retrylens.OutcomeInFlight, retrylens.Some[uint16](0)
+	case x.mismatch:
+		a.Outcome, a.UpstreamCalls = retrylens.OutcomeKeyMismatch, retrylens.Some[uint16](0)
+		a.Final = retrylens.Some(true)
+	case a.Outcome == retrylens.OutcomeShed:
+		a.UpstreamCalls, a.Status, a.IdempotencyKey = retrylens.Some[uint16](0), retrylens.Some[uint16](0), x.c.key
+	}
+	a.Delivery = ""
+	if a.Outcome != retrylens.OutcomeSuccess && a.Outcome != retrylens.OutcomeHedgeLost && x.handed && x.content {
+		a.Delivery = retrylens.DeliveryPartial
+	}
+}
+
+// Size is the memory held for Complete, see emit.Late.
+func (x *exchange) Size() int { return len(x.c.body.bytes) }
+
+// Complete makes the parts of the record whose making takes time, see emit.Late.
+func (x *exchange) Complete(a *retrylens.Attempt) {
+	c := x.c
+	c.body.complete()
+	a.LogicalID = c.h.ID()
+	a.Fingerprint = c.body.fingerprint
+	if a.Model = modelOf(c.req.URL.Path); a.Model == "" {
+		a.Model = c.body.info.Model
+	}
+	a.Stream = a.Stream || c.body.info.Stream || streamPath(c.req.URL.Path)
+	if p := c.t.o.Prices; p != nil && !a.CostUSD.Set && (a.UsageSource == "" || a.UsageSource == retrylens.UsageProvider || a.UsageSource == retrylens.UsagePartial) {
+		if m, ok := p.Cost(a); ok {
+			a.CostUSD, a.CostSource = retrylens.Some(m), retrylens.CostPriceBook
+		}
+	}
+}
