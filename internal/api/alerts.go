@@ -61,7 +61,7 @@ func (a *API) alerts(ctx context.Context, p *StatusParams) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list.Alerts = visible(ctx, list.Alerts, nil)
+	list.Alerts = Visible(ctx, list.Alerts, nil)
 	return jsonAnswer(list, p.IfNoneMatch)
 }
 
@@ -74,12 +74,12 @@ func (a *API) incidents(ctx context.Context, p *IncidentParams) (*answer, error)
 	if err != nil {
 		return nil, err
 	}
-	return jsonAnswer(IncidentList{q.From, q.To, visible(ctx, all, q.Filters)}, p.IfNoneMatch)
+	return jsonAnswer(IncidentList{q.From, q.To, Visible(ctx, all, q.Filters)}, p.IfNoneMatch)
 }
 
-// visible are the alerts that match the filters and that the viewer may see: alerts of
+// Visible are the alerts that match the filters and that the viewer may see: alerts of
 // no tenant are of all, and not for who is restricted.
-func visible(ctx context.Context, all []Alert, filters map[metrics.Dimension][]string) []Alert {
+func Visible(ctx context.Context, all []Alert, filters map[metrics.Dimension][]string) []Alert {
 	tenants, restricted := Tenants(ctx)
 	out := []Alert{}
 	for _, al := range all {

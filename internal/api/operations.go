@@ -67,7 +67,7 @@ func (a *API) listOperations(ctx context.Context, p *ListParams) (*answer, error
 func (p *ListParams) page(list *OperationList, s metrics.Search, ops []metrics.Operation) (*answer, error) {
 	next := ""
 	if len(ops) == s.Limit {
-		text := encodeCursor(ops[len(ops)-1].Place())
+		text := EncodeCursor(ops[len(ops)-1].Place())
 		list.NextCursor = &text
 		v := p.url.values
 		v.Set("cursor", text)
@@ -147,14 +147,22 @@ type cursorJSON struct {
 	LogicalID string `json:"i"`
 }
 
-func encodeCursor(c metrics.Cursor) string {
+// EncodeCursor writes a place in a list for a URL.
+func EncodeCursor(c metrics.Cursor) string {
 	b, _ := json.Marshal(cursorJSON{c.Start.UnixMilli(), c.Tenant, c.LogicalID}) // cannot fail
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 func decodeCursor(err error, text string) (metrics.Cursor, error) {
+	c, bad := DecodeCursor(text)
+	return c, errors.Join(err, bad)
+}
+
+// DecodeCursor reads what EncodeCursor wrote; of an empty text the place before all. The
+// error is a *query.ParamError.
+func DecodeCursor(text string) (metrics.Cursor, error) {
 	if text == "" {
-		return metrics.Cursor{}, err
+		return metrics.Cursor{}, nil
 	}
 	var c cursorJSON
 	b, bad := base64.RawURLEncoding.DecodeString(text)
@@ -162,9 +170,9 @@ func decodeCursor(err error, text string) (metrics.Cursor, error) {
 		bad = json.Unmarshal(b, &c)
 	}
 	if bad != nil {
-		return metrics.Cursor{}, errors.Join(err, paramError("cursor", text, "is not from an answer of this service"))
+		return metrics.Cursor{}, paramError("cursor", text, "is not from an answer of this service")
 	}
-	return metrics.Cursor{Start: time.UnixMilli(c.StartMS).UTC(), Tenant: c.Tenant, LogicalID: c.LogicalID}, err
+	return metrics.Cursor{Start: time.UnixMilli(c.StartMS).UTC(), Tenant: c.Tenant, LogicalID: c.LogicalID}, nil
 }
 
 // all walks through every page.
@@ -214,7 +222,7 @@ func (a *API) getOperation(ctx context.Context, p *GetParams) (*answer, error) {
 		}
 		asOf = at
 	}
-	tenants, err := restrict(ctx, slices.DeleteFunc(p.Tenant, func(t string) bool { return t == "" }))
+	tenants, err := Restrict(ctx, slices.DeleteFunc(p.Tenant, func(t string) bool { return t == "" }))
 	if err != nil {
 		return nil, err
 	}

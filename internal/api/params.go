@@ -48,7 +48,7 @@ func (a *API) parse(ctx context.Context, p *WindowParams) (metrics.Query, error)
 	if err != nil {
 		return q, err
 	}
-	tenants, err := restrict(ctx, q.Filters[metrics.DimTenant])
+	tenants, err := Restrict(ctx, q.Filters[metrics.DimTenant])
 	if len(tenants) > 0 {
 		q.Filters[metrics.DimTenant] = tenants
 	}

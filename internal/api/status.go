@@ -71,7 +71,7 @@ func (a *API) completeness(ctx context.Context, p *CompletenessParams) (*answer,
 }
 
 func (a *API) visibleCompleteness(ctx context.Context, asked []string) (*metrics.Completeness, error) {
-	tenants, err := restrict(ctx, asked)
+	tenants, err := Restrict(ctx, asked)
 	if err != nil {
 		return nil, err
 	}

@@ -24,9 +24,9 @@ func Tenants(ctx context.Context) ([]string, bool) {
 	return tenants, restricted
 }
 
-// restrict is the tenants to look at of those asked for; none asked for are all that
+// Restrict is the tenants to look at of those asked for; none asked for are all that
 // the viewer may see. None in the answer are all there are.
-func restrict(ctx context.Context, asked []string) ([]string, error) {
+func Restrict(ctx context.Context, asked []string) ([]string, error) {
 	may, restricted := Tenants(ctx)
 	switch {
 	case !restricted:

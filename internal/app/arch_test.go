@@ -61,11 +61,13 @@ func forbidden(from, imported string, standard bool) string {
 		return "only internal/engine/chdb may"
 	case strings.HasPrefix(imported, "github.com/spf13/cobra") && !owner("cmd", "internal/app/cli"):
 		return "only commands may"
+	case from == "web" && imported == "internal/api":
+		return "" // the pages show what the API's Source answers
 	case a != "" && b != "" && a != b:
 		return "adapters do not know each other"
 	case a != "" && strings.HasPrefix(imported, "internal/app"):
 		return "an adapter does not know app"
-	case owner("internal/metrics", "internal/rollup", "internal/wire", "internal/query", "internal/export") && b != "":
+	case owner("internal/metrics", "internal/rollup", "internal/wire", "internal/query", "internal/export", "internal/format") && b != "":
 		return "what belongs to all knows no adapter"
 	case from == "cmd/engine" && strings.HasPrefix(imported, "internal/") && b != "engine":
 		return "cmd/engine knows internal/engine only"
@@ -78,15 +80,18 @@ func forbidden(from, imported string, standard bool) string {
 }
 
 // adapter is the adapter that a package belongs to, "" if to none: metrics, rollup, query,
-// export and wire, the format of the record, know no adapter and belong to all.
+// export, format and wire, the format of the record, know no adapter and belong to all.
 func adapter(path string) string {
+	if path == "web" || strings.HasPrefix(path, "web/") {
+		return "web"
+	}
 	rest, ok := strings.CutPrefix(path, "internal/")
 	if !ok {
 		return ""
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	switch name {
-	case "app", "metrics", "rollup", "wire", "query", "export":
+	case "app", "metrics", "rollup", "wire", "query", "export", "format":
 		return ""
 	case "ingestd", "spool": // the service around internal/ingest and its disk queue
 		return "ingest"
@@ -109,6 +114,10 @@ func TestForbidden(t *testing.T) {
 		{"internal/sim", "internal/app", false},
 		{"internal/engine/host", "internal/engine/chdb", true},
 		{"cmd/analyze", "internal/clickhouse", false},
+		{"web", "internal/api", true},
+		{"web/chart", "internal/api", false},
+		{"web", "internal/clickhouse", false},
+		{"internal/app", "web", true},
 		{"cmd/engine", "internal/engine/host", true},
 		{"cmd/engine", "internal/app", false},
 		{"internal/app", "github.com/ClickHouse/clickhouse-go/v2", false},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/arith"
-	"github.com/retrylens/retrylens/internal/render"
+	"github.com/retrylens/retrylens/internal/format"
 	"github.com/retrylens/retrylens/retry"
 )
 
@@ -155,7 +155,7 @@ func Storm(ctx context.Context, o StormOptions) error {
 		doc = append(doc, stormRow{j.String(), r.Completion.Milliseconds(), r.Requests, r.Retries, r.Peak, r.Amplification})
 		rows = append(rows, []string{
 			j.String(), strconv.FormatFloat(r.Completion.Seconds(), 'f', 1, 64) + " s",
-			render.Grouped(r.Requests), render.Grouped(r.Retries), render.Grouped(r.Peak), render.Times(r.Amplification),
+			format.Grouped(r.Requests), format.Grouped(r.Retries), format.Grouped(r.Peak), format.Times(r.Amplification),
 		})
 	}
 	return o.Output.write(map[string]any{"rows": doc}, rows)
@@ -277,17 +277,17 @@ func newOutageRow(r arith.OutageResult) outageRow {
 
 func (r outageRow) cells() []string {
 	return []string{
-		r.Jitter, orNull(r.RetryAfter, func(s string) string { return s }), render.Grouped(r.Operations), render.Grouped(r.Failed), render.Grouped(r.Calls),
-		orNull(r.Amplification, render.Times), render.Grouped(r.PeakCalls), orNull(r.Completion.P50, render.MS), orNull(r.Completion.P99, render.MS),
-		render.Grouped(r.Tokens), render.Grouped(r.OrphanedTokens), render.USD(r.USD),
+		r.Jitter, orNull(r.RetryAfter, func(s string) string { return s }), format.Grouped(r.Operations), format.Grouped(r.Failed), format.Grouped(r.Calls),
+		orNull(r.Amplification, format.Times), format.Grouped(r.PeakCalls), orNull(r.Completion.P50, format.MS), orNull(r.Completion.P99, format.MS),
+		format.Grouped(r.Tokens), format.Grouped(r.OrphanedTokens), format.USD(r.USD),
 	}
 }
 
-func orNull[T any](v *T, format func(T) string) string {
+func orNull[T any](v *T, write func(T) string) string {
 	if v == nil {
-		return render.Null
+		return format.Null
 	}
-	return format(*v)
+	return write(*v)
 }
 
 // TimeoutCostOptions say what timed-out requests are reckoned.
@@ -311,8 +311,8 @@ func TimeoutCost(o TimeoutCostOptions) error {
 		return wrongNumber(err)
 	}
 	return o.Output.write(c, [][]string{
-		{"retries a day", render.Grouped(c.RetriesADay)},
-		{"tokens a day", render.Grouped(c.TokensADay)},
+		{"retries a day", format.Grouped(c.RetriesADay)},
+		{"tokens a day", format.Grouped(c.TokensADay)},
 		{"USD a call", usdExact(c.CallUSD)},
 		{"USD a day", usdExact(c.DayUSD)},
 		{fmt.Sprintf("USD in %d days", o.Days), usdExact(c.MonthUSD)},
@@ -340,9 +340,9 @@ func HedgeCost(o HedgeCostOptions) error {
 		return wrongNumber(err)
 	}
 	return o.Output.write(c, [][]string{
-		{"second copies, up to", render.Grouped(c.Copies)},
-		{"generations, up to", render.Grouped(c.Generations)},
-		{"extra tokens, up to", render.Grouped(c.ExtraTokens)},
+		{"second copies, up to", format.Grouped(c.Copies)},
+		{"generations, up to", format.Grouped(c.Generations)},
+		{"extra tokens, up to", format.Grouped(c.ExtraTokens)},
 		{"extra USD, up to", usdExact(c.ExtraUSD)},
 		{"USD in all, up to", usdExact(c.TotalUSD)},
 	})
@@ -356,7 +356,7 @@ func usdExact(m retrylens.Money) string {
 	if err != nil {
 		return whole + "." + fraction
 	}
-	return render.Grouped(n) + "." + fraction
+	return format.Grouped(n) + "." + fraction
 }
 
 // LayerOptions say which layers retry, the outermost first: those with names, then
@@ -387,8 +387,8 @@ func LayerCost(o LayerOptions) error {
 	worst := out[len(out)-1].Calls
 	rows := [][]string{{"layer", "attempts", "calls under it"}}
 	for _, l := range out {
-		rows = append(rows, []string{render.Safe(l.Name), render.Grouped(l.Attempts), render.Grouped(l.Calls)})
+		rows = append(rows, []string{format.Safe(l.Name), format.Grouped(l.Attempts), format.Grouped(l.Calls)})
 	}
-	rows = append(rows, []string{"worst case", "", render.Grouped(worst)})
+	rows = append(rows, []string{"worst case", "", format.Grouped(worst)})
 	return o.Output.write(map[string]any{"layers": out, "worst_case_calls": worst}, rows)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/format"
 	"github.com/retrylens/retrylens/internal/ingest"
-	"github.com/retrylens/retrylens/internal/render"
 )
 
 // maxShownRejects is how many bad lines are shown; all are counted and all go
@@ -151,7 +151,7 @@ func (im *Import) summarize(sum ingest.Summary, complete bool) error {
 	case !complete:
 		return nil
 	case len(sum.Damaged) > 0:
-		return fmt.Errorf("%w: %s; what came before is stored, import it again when it is whole", ErrDamaged, render.Safe(strings.Join(sum.Damaged, ", ")))
+		return fmt.Errorf("%w: %s; what came before is stored, import it again when it is whole", ErrDamaged, format.Safe(strings.Join(sum.Damaged, ", ")))
 	case sum.Accepted == 0 && sum.Rejected > 0:
 		return fmt.Errorf("%w, %d were refused", ErrNothingAccepted, sum.Rejected)
 	}
@@ -191,7 +191,7 @@ func rejectLine(r ingest.Reject) string {
 	if r.Field != "" {
 		what = r.Field + ": " + what
 	}
-	return render.Safe(fmt.Sprintf("%s:%d: %s", r.Source, r.Line, what))
+	return format.Safe(fmt.Sprintf("%s:%d: %s", r.Source, r.Line, what))
 }
 
 func (im *Import) progress(p ingest.Progress) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/retrylens/retrylens/internal/format"
 	"github.com/retrylens/retrylens/internal/ingest"
-	"github.com/retrylens/retrylens/internal/render"
 )
 
 // meterEvery is how often progress is logged where there is no terminal.
@@ -52,9 +52,9 @@ func (m *meter) update(p ingest.Progress) {
 }
 
 func (m *meter) line() string {
-	s := render.Grouped(m.last.Accepted) + " accepted"
+	s := format.Grouped(m.last.Accepted) + " accepted"
 	if m.last.Rejected > 0 {
-		s += ", " + render.Grouped(m.last.Rejected) + " rejected"
+		s += ", " + format.Grouped(m.last.Rejected) + " rejected"
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"os"
 	"time"
 
@@ -75,5 +76,5 @@ func (o OperationOptions) unknown(store *Store) error {
 	if len(o.Tenants) > 0 {
 		hint += "; try without --tenant"
 	}
-	return fmt.Errorf("%w: %s has no attempt with logical_id %s (%s)", ErrUnknownOperation, store.Address, render.Safe(o.LogicalID), hint)
+	return fmt.Errorf("%w: %s has no attempt with logical_id %s (%s)", ErrUnknownOperation, store.Address, format.Safe(o.LogicalID), hint)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrylens/retrylens/internal/api"
 	"github.com/retrylens/retrylens/internal/export"
+	"github.com/retrylens/retrylens/internal/format"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/query"
 	"github.com/retrylens/retrylens/internal/render"
@@ -228,7 +229,7 @@ func (r *Report) write(report *metrics.Report) error {
 
 // footer says beside a CSV what it has no column for.
 func (r *Report) footer(report *metrics.Report) error {
-	for _, line := range render.Footer(report) {
+	for _, line := range format.Footer(report) {
 		if _, err := fmt.Fprintln(r.o.Streams.Err, line); err != nil {
 			return err
 		}

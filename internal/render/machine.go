@@ -3,6 +3,7 @@ package render
 import (
 	"bufio"
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"io"
 	"strings"
 
@@ -30,7 +31,7 @@ func Markdown(w io.Writer, r *metrics.Report, explain bool) error {
 		markdownGroups(b, r)
 	}
 	fmt.Fprintln(b)
-	for _, line := range Footer(r) {
+	for _, line := range format.Footer(r) {
 		fmt.Fprintf(b, "- %s\n", markdownCell(line))
 	}
 	return b.Flush()
@@ -96,4 +97,4 @@ func markdownGroups(b *bufio.Writer, r *metrics.Report) {
 // markdownCell keeps foreign text inside its cell, and text.
 var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, "!", `\!`)
 
-func markdownCell(s string) string { return markdownEscapes.Replace(Safe(s)) }
+func markdownCell(s string) string { return markdownEscapes.Replace(format.Safe(s)) }

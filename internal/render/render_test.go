@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"flag"
+	"github.com/retrylens/retrylens/internal/format"
 	"os"
 	"path/filepath"
 	"slices"
@@ -251,14 +252,14 @@ func TestEveryFigureHasItsPlace(t *testing.T) {
 func TestFooterNamesWhatCannotBeKnown(t *testing.T) {
 	r := fold(t, worked(t), metrics.Query{})
 	r.Completeness = nil
-	if got := strings.Join(render.Footer(r), "\n"); !strings.Contains(got, "completeness: cannot be known") || !strings.Contains(got, "provisional: yes") {
+	if got := strings.Join(format.Footer(r), "\n"); !strings.Contains(got, "completeness: cannot be known") || !strings.Contains(got, "provisional: yes") {
 		t.Errorf("got %s", got)
 	}
 	r.Completeness = &metrics.Completeness{RecordsMissing: some[uint64](4), DeadLetters: some[uint64](2), SpoolAgeMS: some[int64](1500)}
 	for range 5 {
 		r.Completeness.Emitters = append(r.Completeness.Emitters, metrics.EmitterGap{Tenant: "t", Emitter: "e\x1b", Missing: 1, MaxSeq: 9, Distinct: 9})
 	}
-	got := strings.Join(render.Footer(r), "\n")
+	got := strings.Join(format.Footer(r), "\n")
 	for _, want := range []string{`records missing: 4 (t/e\x1b 1 of 10, `, "2 emitters more", "dead letters: 2", "spool age: 1.50 s", "rejected lines: cannot be known"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
@@ -286,5 +287,17 @@ func TestOperationsJSONHoldsTheRecordsAsTheyCame(t *testing.T) {
 	}
 	if rec := got.Operations[0].Attempts[1].Record; string(rec) != string(attempts[1].AppendJSON(nil)) {
 		t.Errorf("record %s", rec)
+	}
+}
+
+func TestHeadingNamesTheFilters(t *testing.T) {
+	r := &metrics.Report{GroupBy: []metrics.Dimension{metrics.DimTenant}, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"a", "b\n"}, metrics.DimTenant: {"t"}}}
+	var b strings.Builder
+	if err := render.Table(&b, r, false, render.Screen{}); err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(b.String(), "\n")
+	if !strings.Contains(first, ", tenant t, model a or b") || !strings.Contains(first, ", as of") {
+		t.Errorf("got %q", first)
 	}
 }

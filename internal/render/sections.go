@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"slices"
 	"strings"
 
@@ -37,17 +38,17 @@ var sections = []section{
 // notes say beside a value what it is a share of, or how to read it.
 var notes = map[string]func(*metrics.Row) string{
 	"error_ratio": func(r *metrics.Row) string {
-		return "of " + Grouped(r.Succeeded+r.Failed) + " finished operations failed"
+		return "of " + format.Grouped(r.Succeeded+r.Failed) + " finished operations failed"
 	},
 	"attempt_error_ratio": func(r *metrics.Row) string {
-		return "of " + Grouped(r.Attempts) + " attempts delivered nothing in full"
+		return "of " + format.Grouped(r.Attempts) + " attempts delivered nothing in full"
 	},
 	"amplification":       func(*metrics.Row) string { return "upstream calls an operation" },
 	"retry_ratio":         func(*metrics.Row) string { return "attempts an operation" },
-	"retry_rate":          func(r *metrics.Row) string { return "of " + Grouped(r.Attempts) + " attempts are retries" },
-	"retry_success_ratio": func(r *metrics.Row) string { return "of " + Grouped(r.Retries) + " retries succeeded" },
+	"retry_rate":          func(r *metrics.Row) string { return "of " + format.Grouped(r.Attempts) + " attempts are retries" },
+	"retry_success_ratio": func(r *metrics.Row) string { return "of " + format.Grouped(r.Retries) + " retries succeeded" },
 	"rescue_ratio": func(r *metrics.Row) string {
-		return "of " + Grouped(r.RetriedOperations) + " retried operations rescued"
+		return "of " + format.Grouped(r.RetriedOperations) + " retried operations rescued"
 	},
 	"orphaned_cost_ratio": func(r *metrics.Row) string { return "of the billed cost was never received" },
 	"billed_cost_usd":     knownUsageNote,
@@ -57,7 +58,7 @@ var notes = map[string]func(*metrics.Row) string{
 }
 
 func knownUsageNote(r *metrics.Row) string {
-	return "lower bound: usage known of " + Grouped(r.ExecutedKnownUsage) + " of " + Grouped(r.ExecutedAttempts) + " executed attempts"
+	return "lower bound: usage known of " + format.Grouped(r.ExecutedKnownUsage) + " of " + format.Grouped(r.ExecutedAttempts) + " executed attempts"
 }
 
 func note(name string, row *metrics.Row) string {
@@ -75,7 +76,7 @@ func entriesText(f metrics.Formula, row *metrics.Row) []string {
 	}
 	words := make([]string, len(entries))
 	for i, e := range entries {
-		words[i] = Safe(e.Key) + " " + short(f, e.Value)
+		words[i] = format.Safe(e.Key) + " " + format.Short(f, e.Value)
 	}
 	return words
 }
@@ -102,9 +103,9 @@ func counted(name string, r *metrics.Row) string {
 	case slices.Contains([]string{"operations", "succeeded", "failed", "open", "lost", "rescued"}, name):
 		return countedFrom("operations", r.Operations)
 	case strings.HasPrefix(name, "orphaned_") && name != "orphaned_attempts":
-		return countedFrom("orphaned attempts", r.OrphanedAttempts) + " of executed " + Grouped(r.ExecutedAttempts)
+		return countedFrom("orphaned attempts", r.OrphanedAttempts) + " of executed " + format.Grouped(r.ExecutedAttempts)
 	case strings.HasPrefix(name, "billed_"):
-		return countedFrom("executed attempts with known usage", r.ExecutedKnownUsage) + " of executed " + Grouped(r.ExecutedAttempts)
+		return countedFrom("executed attempts with known usage", r.ExecutedKnownUsage) + " of executed " + format.Grouped(r.ExecutedAttempts)
 	case slices.Contains(fromExecuted, name):
 		return countedFrom("executed attempts", r.ExecutedAttempts)
 	case name == "unkeyed_after_send" || name == "retry_successes":
@@ -124,7 +125,7 @@ var fromExecuted = []string{
 	"recovered_tokens", "recovered_cost_usd", "redundant_tokens", "redundant_cost_usd",
 }
 
-func countedFrom(what string, n uint64) string { return "counted: " + what + " " + Grouped(n) }
+func countedFrom(what string, n uint64) string { return "counted: " + what + " " + format.Grouped(n) }
 
 // quotients show the two numbers that a ratio divides.
 var quotients = map[string]func(*metrics.Row) string{
@@ -144,16 +145,16 @@ var quotients = map[string]func(*metrics.Row) string{
 		return quotient("upstream_calls", r.LayerUpstreamCalls, "attempts", r.LayerAttempts)
 	},
 	"error_ratio": func(r *metrics.Row) string {
-		return fmt.Sprintf("= failed %s / (succeeded %s + failed %s)", Grouped(r.Failed), Grouped(r.Succeeded), Grouped(r.Failed))
+		return fmt.Sprintf("= failed %s / (succeeded %s + failed %s)", format.Grouped(r.Failed), format.Grouped(r.Succeeded), format.Grouped(r.Failed))
 	},
 	"orphaned_cost_ratio": func(r *metrics.Row) string {
 		return fmt.Sprintf("= orphaned_cost_usd %s / billed_cost_usd %s", r.OrphanedCostUSD, r.BilledCostUSD)
 	},
 	"cost_per_rescue_usd": func(r *metrics.Row) string {
-		return fmt.Sprintf("= undelivered cost of rescued operations %s / rescued %s", r.RescueCostUSD, Grouped(r.Rescued))
+		return fmt.Sprintf("= undelivered cost of rescued operations %s / rescued %s", r.RescueCostUSD, format.Grouped(r.Rescued))
 	},
 }
 
 func quotient(num string, n uint64, den string, d uint64) string {
-	return fmt.Sprintf("= %s %s / %s %s", num, Grouped(n), den, Grouped(d))
+	return fmt.Sprintf("= %s %s / %s %s", num, format.Grouped(n), den, format.Grouped(d))
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"bufio"
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"io"
 	"math"
 	"strings"
@@ -25,7 +26,7 @@ func Series(w io.Writer, r *metrics.Report, figures []string, s Screen) error {
 		writeSeries(b, r, figures, s)
 	}
 	fmt.Fprintln(b)
-	for _, line := range Footer(r) {
+	for _, line := range format.Footer(r) {
 		fmt.Fprintln(b, s.paint(yellow, line))
 	}
 	return b.Flush()
@@ -51,7 +52,7 @@ func writeCurves(b *bufio.Writer, r *metrics.Report, figures []string, s Screen)
 		for _, name := range figures {
 			cells := table.Row{}
 			for _, d := range rows[0].Dims {
-				cells = append(cells, Safe(d))
+				cells = append(cells, format.Safe(d))
 			}
 			low, high := extremes(rows, name)
 			t.AppendRow(append(cells, name, low, Spark(values(rows, name), s.width()/2), high))
@@ -77,13 +78,13 @@ func values(rows []metrics.Row, name string) []float64 {
 // extremes are the smallest and the largest value, as they are written in tables.
 func extremes(rows []metrics.Row, name string) (low, high string) {
 	least, most := math.Inf(1), math.Inf(-1)
-	low, high = Null, Null
+	low, high = format.Null, format.Null
 	for i, v := range values(rows, name) {
 		if v < least {
-			least, low = v, figure(name, &rows[i])
+			least, low = v, format.Figure(name, &rows[i])
 		}
 		if v > most {
-			most, high = v, figure(name, &rows[i])
+			most, high = v, format.Figure(name, &rows[i])
 		}
 	}
 	return low, high
@@ -149,7 +150,7 @@ func writeSeries(b *bufio.Writer, r *metrics.Report, figures []string, s Screen)
 	for i := range r.Rows {
 		row := keyCells(r, &r.Rows[i])
 		for _, name := range figures {
-			row = append(row, figure(name, &r.Rows[i]))
+			row = append(row, format.Figure(name, &r.Rows[i]))
 		}
 		t.AppendRow(row)
 	}

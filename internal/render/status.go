@@ -3,6 +3,7 @@ package render
 import (
 	"bufio"
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"io"
 	"strconv"
 	"time"
@@ -50,24 +51,24 @@ func Status(w io.Writer, st StoreStatus, s Screen) error {
 	fmt.Fprintln(b, s.paint(bold, heading(st.Total)))
 	for _, name := range statusFigures {
 		low, high := extremes(st.Last.Rows, name)
-		line(name, padLeft(figure(name, &st.Total.Rows[0]), valueWidth)+"  "+Spark(values(st.Last.Rows, name), 30)+"  "+s.paint(dim, low+" … "+high))
+		line(name, padLeft(format.Figure(name, &st.Total.Rows[0]), valueWidth)+"  "+Spark(values(st.Last.Rows, name), 30)+"  "+s.paint(dim, low+" … "+high))
 	}
 	fmt.Fprintln(b, "\n"+s.paint(bold, "store"))
-	line("store", Safe(st.Store))
-	line("ClickHouse, schema, retention", st.ClickHouseVersion+", "+strconv.Itoa(st.SchemaVersion)+", "+plural(st.RetentionDays, "day", "days"))
-	line("free", Bytes(st.FreeBytes))
+	line("store", format.Safe(st.Store))
+	line("ClickHouse, schema, retention", st.ClickHouseVersion+", "+strconv.Itoa(st.SchemaVersion)+", "+format.Plural(st.RetentionDays, "day", "days"))
+	line("free", format.Bytes(st.FreeBytes))
 	line("newest operation", since(st.NewestAttemptAt, st.Now, "none"))
 	line("rollups", rollups(st))
 	fmt.Fprintln(b, "\n"+s.paint(bold, "ingest"))
 	for _, n := range st.Ingest {
-		line(Safe(n.Node), fmt.Sprintf("spool %s, %s old; rejected lines %s; dead letters %s; %s",
-			Bytes(uint64(n.SpoolBytes)), n.SpoolAge.Round(time.Millisecond), Grouped(n.RejectedLines), Grouped(n.DeadLetters), since(n.ReportedAt, st.Now, "")))
+		line(format.Safe(n.Node), fmt.Sprintf("spool %s, %s old; rejected lines %s; dead letters %s; %s",
+			format.Bytes(uint64(n.SpoolBytes)), n.SpoolAge.Round(time.Millisecond), format.Grouped(n.RejectedLines), format.Grouped(n.DeadLetters), since(n.ReportedAt, st.Now, "")))
 	}
 	if len(st.Ingest) == 0 {
 		fmt.Fprintln(b, "  no ingest service has reported in the last 10 minutes")
 	}
 	fmt.Fprintln(b)
-	for _, l := range Footer(st.Total) {
+	for _, l := range format.Footer(st.Total) {
 		fmt.Fprintln(b, s.paint(yellow, l))
 	}
 	return b.Flush()
@@ -79,26 +80,12 @@ func rollups(st StoreStatus) string {
 		text = "in use"
 	}
 	return fmt.Sprintf("%s, %s behind (%s), last pass %s", text, st.RollupLag.Round(time.Millisecond),
-		plural(int(st.DirtyMinutes), "minute", "minutes"), since(st.LastRunAt, st.Now, "never"))
+		format.Plural(int(st.DirtyMinutes), "minute", "minutes"), since(st.LastRunAt, st.Now, "never"))
 }
 
 func since(t, now time.Time, never string) string {
 	if t.IsZero() {
 		return never
 	}
-	return Instant(t, "") + " (" + now.Sub(t).Round(time.Second).String() + " ago)"
-}
-
-// Bytes writes a size for people: 12.3 GiB.
-func Bytes(n uint64) string {
-	f, unit := float64(n), 0
-	for units := []string{"B", "KiB", "MiB", "GiB", "TiB"}; ; unit++ {
-		if f < 1024 || unit == len(units)-1 {
-			if unit == 0 {
-				return strconv.FormatUint(n, 10) + " B"
-			}
-			return strconv.FormatFloat(f, 'f', 1, 64) + " " + units[unit]
-		}
-		f /= 1024
-	}
+	return format.Instant(t, "") + " (" + now.Sub(t).Round(time.Second).String() + " ago)"
 }

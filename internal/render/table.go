@@ -3,6 +3,7 @@ package render
 import (
 	"bufio"
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"io"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func Table(w io.Writer, r *metrics.Report, explain bool, s Screen) error {
 		}
 	}
 	fmt.Fprintln(b)
-	for _, line := range Footer(r) {
+	for _, line := range format.Footer(r) {
 		fmt.Fprintln(b, s.paint(yellow, line))
 	}
 	return b.Flush()
@@ -46,8 +47,8 @@ func single(r *metrics.Report) bool {
 }
 
 func heading(r *metrics.Report) string {
-	window := fmt.Sprintf("operations from %s to %s", Instant(r.From, "the first"), Instant(r.To, "the last"))
-	return fmt.Sprintf("%s%s, as of %s", window, filters(r), Instant(r.AsOf, ""))
+	window := fmt.Sprintf("operations from %s to %s", format.Instant(r.From, "the first"), format.Instant(r.To, "the last"))
+	return fmt.Sprintf("%s%s, as of %s", window, filters(r), format.Instant(r.AsOf, ""))
 }
 
 // filters says which operations were asked for.
@@ -57,7 +58,7 @@ func filters(r *metrics.Report) string {
 		if values := r.Filters[d]; len(values) > 0 {
 			names := make([]string, len(values))
 			for i, v := range values {
-				names[i] = Safe(v)
+				names[i] = format.Safe(v)
 			}
 			fmt.Fprintf(&out, ", %s %s", d, strings.Join(names, " or "))
 		}
@@ -88,7 +89,7 @@ func writeFigure(b *bufio.Writer, name string, row *metrics.Row, s Screen) {
 		writeEntries(b, f, row, s)
 		return
 	}
-	line := "  " + padRight(name, nameWidth) + " " + padLeft(figure(name, row), valueWidth)
+	line := "  " + padRight(name, nameWidth) + " " + padLeft(format.Figure(name, row), valueWidth)
 	if n := note(name, row); n != "" {
 		line += "  " + s.paint(dim, n)
 	}
@@ -167,7 +168,7 @@ func writeGroups(b *bufio.Writer, r *metrics.Report, s Screen) {
 	for i := range r.Rows {
 		row := keyCells(r, &r.Rows[i])
 		for _, c := range columnsOf(r) {
-			row = append(row, figure(c.figure, &r.Rows[i]))
+			row = append(row, format.Figure(c.figure, &r.Rows[i]))
 		}
 		t.AppendRow(row)
 	}
@@ -204,7 +205,7 @@ func keyCells(r *metrics.Report, row *metrics.Row) table.Row {
 		if v == "" {
 			v = `""`
 		}
-		cells = append(cells, Safe(v))
+		cells = append(cells, format.Safe(v))
 	}
 	return cells
 }
@@ -253,7 +254,7 @@ func RowName(r *metrics.Report, i int) string {
 	header, row := keyHeader(r), &r.Rows[i]
 	var parts []string
 	for j, v := range keyValues(r, row) {
-		parts = append(parts, fmt.Sprintf("%s=%s", header[j], Safe(v)))
+		parts = append(parts, fmt.Sprintf("%s=%s", header[j], format.Safe(v)))
 	}
 	if len(parts) == 0 {
 		return "the whole window"

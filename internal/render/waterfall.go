@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
+	"github.com/retrylens/retrylens/internal/format"
 	"io"
 	"slices"
 	"strconv"
@@ -77,14 +78,14 @@ func (f *fall) measure() {
 }
 
 func (f *fall) writeTitle(b *bufio.Writer) {
-	fmt.Fprintln(b, f.s.paint(bold, fmt.Sprintf("operation %s of tenant %s", Safe(f.LogicalID), Safe(f.Tenant))))
+	fmt.Fprintln(b, f.s.paint(bold, fmt.Sprintf("operation %s of tenant %s", format.Safe(f.LogicalID), format.Safe(f.Tenant))))
 	var home []string
 	for _, v := range []string{f.Home.Service, f.Home.Environment, f.Home.Operation, f.Home.Provider, f.Home.Model} {
 		if v != "" {
-			home = append(home, Safe(v))
+			home = append(home, format.Safe(v))
 		}
 	}
-	fmt.Fprintf(b, "%s, started %s\n\n", strings.Join(home, " · "), Instant(f.Start, ""))
+	fmt.Fprintf(b, "%s, started %s\n\n", strings.Join(home, " · "), format.Instant(f.Start, ""))
 }
 
 // lines are the attempts and the sleeps between them in the order of their
@@ -108,14 +109,14 @@ func (f *fall) attempt(r *metrics.Record) line {
 	}
 	l.cells = [fallColumns]string{
 		colTry:    f.indent(r) + fmt.Sprintf("%s %d %s", r.Hop, r.Attempt.Attempt, r.Cause),
-		colResult: result(r.Attempt), colStatus: optional(r.Status), colOffset: MS(l.from - f.Start.UnixMilli()),
-		colDuration: Null, colTokens: usage(r.Attempt), colCost: Null, colFate: f.fate(r),
+		colResult: result(r.Attempt), colStatus: optional(r.Status), colOffset: format.MS(l.from - f.Start.UnixMilli()),
+		colDuration: format.Null, colTokens: usage(r.Attempt), colCost: format.Null, colFate: f.fate(r),
 	}
 	if r.DurationMS.Set {
-		l.cells[colDuration] = MS(r.DurationMS.Value)
+		l.cells[colDuration] = format.MS(r.DurationMS.Value)
 	}
 	if r.CostUSD.Set {
-		l.cells[colCost] = USD(r.CostUSD.Value)
+		l.cells[colCost] = format.USD(r.CostUSD.Value)
 	}
 	return l
 }
@@ -149,7 +150,7 @@ func result(a *retrylens.Attempt) string {
 
 func optional[T uint16 | int64](o retrylens.Opt[T]) string {
 	if !o.Set {
-		return Null
+		return format.Null
 	}
 	return fmt.Sprint(o.Value)
 }
@@ -157,13 +158,13 @@ func optional[T uint16 | int64](o retrylens.Opt[T]) string {
 // usage is prompt + completion tokens.
 func usage(a *retrylens.Attempt) string {
 	if !a.PromptTokens.Set && !a.CompletionTokens.Set {
-		return Null
+		return format.Null
 	}
 	part := func(o retrylens.Opt[int64]) string {
 		if !o.Set {
 			return "?"
 		}
-		return Grouped(o.Value)
+		return format.Grouped(o.Value)
 	}
 	return part(a.PromptTokens) + "+" + part(a.CompletionTokens)
 }
@@ -210,7 +211,7 @@ func (f *fall) sleep(i int) (line, bool) {
 	if indent != "" {
 		indent = "  "
 	}
-	l.cells[colTry], l.cells[colOffset], l.cells[colDuration] = indent+"  sleep", MS(l.from-f.Start.UnixMilli()), MS(waited)
+	l.cells[colTry], l.cells[colOffset], l.cells[colDuration] = indent+"  sleep", format.MS(l.from-f.Start.UnixMilli()), format.MS(waited)
 	l.remark = sleepRemark(r, waited)
 	if r.RetryAfterViolated {
 		l.style = red
@@ -221,10 +222,10 @@ func (f *fall) sleep(i int) (line, bool) {
 func sleepRemark(r *metrics.Record, waited int64) string {
 	var words []string
 	if r.DelayMS.Set {
-		words = append(words, "computed "+MS(r.DelayMS.Value))
+		words = append(words, "computed "+format.MS(r.DelayMS.Value))
 	}
 	if r.RetryAfterMS.Set {
-		words = append(words, fmt.Sprintf("Retry-After asked %s, waited %s", MS(r.RetryAfterMS.Value), MS(waited)))
+		words = append(words, fmt.Sprintf("Retry-After asked %s, waited %s", format.MS(r.RetryAfterMS.Value), format.MS(waited)))
 	}
 	if r.RetryAfterViolated {
 		words = append(words, "too early")
@@ -296,7 +297,7 @@ func sum(widths []int) int {
 
 func (f *fall) writeHeader(b *bufio.Writer, widths [fallColumns]int, bar int, narrow bool) {
 	scale := padRight("0", bar-1)
-	end := MS(f.to - f.from)
+	end := format.MS(f.to - f.from)
 	if w := text.StringWidthWithoutEscSequences(end); w < bar-1 {
 		scale = padRight("0", bar-w) + end
 	}
@@ -351,10 +352,10 @@ func (l *line) details() string {
 		return l.remark
 	}
 	var words []string
-	if v := l.cells[colTokens]; v != Null {
+	if v := l.cells[colTokens]; v != format.Null {
 		words = append(words, v+" tokens")
 	}
-	if v := l.cells[colCost]; v != Null {
+	if v := l.cells[colCost]; v != format.Null {
 		words = append(words, v+" USD")
 	}
 	if v := l.cells[colFate]; v != "" {
@@ -379,7 +380,7 @@ func (f *fall) bar(l *line, width int) (string, int) {
 
 func (f *fall) writeVerdict(b *bufio.Writer) {
 	v := metrics.NewVerdict(f.Operation)
-	for i, l := range sentences(v) {
+	for i, l := range format.Sentences(v) {
 		label := "         "
 		if i == 0 {
 			label = f.s.paint(bold, "verdict") + "  "

@@ -1,4 +1,4 @@
-package render
+package format
 
 import (
 	"fmt"
@@ -7,16 +7,16 @@ import (
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
-// sentences say the verdict, the main one first.
-func sentences(v metrics.Verdict) []string {
+// Sentences say the verdict, the main one first.
+func Sentences(v metrics.Verdict) []string {
 	lines := []string{outcome(v), fmt.Sprintf("%s, %s, %s",
-		plural(v.Attempts, "attempt", "attempts"), plural(v.Retries, "retry", "retries"), plural(int(v.UpstreamCalls), "upstream call", "upstream calls"))}
+		Plural(v.Attempts, "attempt", "attempts"), Plural(v.Retries, "retry", "retries"), Plural(int(v.UpstreamCalls), "upstream call", "upstream calls"))}
 	lines = append(lines, waste(v)...)
 	if v.RetryAfterViolations > 0 {
-		lines = append(lines, "Retry-After not respected: "+plural(v.RetryAfterViolations, "time", "times"))
+		lines = append(lines, "Retry-After not respected: "+Plural(v.RetryAfterViolations, "time", "times"))
 	}
 	if v.UnkeyedAfterSend > 0 {
-		lines = append(lines, "sent again without idempotency key after a send: "+plural(v.UnkeyedAfterSend, "time", "times"))
+		lines = append(lines, "sent again without idempotency key after a send: "+Plural(v.UnkeyedAfterSend, "time", "times"))
 	}
 	return lines
 }
@@ -50,7 +50,7 @@ func waste(v metrics.Verdict) []string {
 			Grouped(v.OrphanedTokens), USD(v.OrphanedCostUSD), joined(v.OrphanReasons)))
 	}
 	if v.OrphanSuspects > 0 {
-		lines = append(lines, plural(v.OrphanSuspects, "attempt", "attempts")+" may have been executed too: usage unknown, not priced")
+		lines = append(lines, Plural(v.OrphanSuspects, "attempt", "attempts")+" may have been executed too: usage unknown, not priced")
 	}
 	if v.RecoveredTokens > 0 {
 		lines = append(lines, "recovered "+Grouped(v.RecoveredTokens)+" tokens from the dedupe store")
@@ -69,7 +69,8 @@ func joined[T ~string](words []T) string {
 	return strings.Join(out, ", ")
 }
 
-func plural(n int, one, many string) string {
+// Plural counts in words: 1 retry, 2 retries.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -1,12 +1,10 @@
-package render_test
+package format_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/retrylens/retrylens"
-	"github.com/retrylens/retrylens/internal/metrics"
-	"github.com/retrylens/retrylens/internal/render"
+	"github.com/retrylens/retrylens/internal/format"
 )
 
 func TestUSD(t *testing.T) {
@@ -28,7 +26,7 @@ func TestUSD(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := render.USD(m); got != want {
+		if got := format.USD(m); got != want {
 			t.Errorf("USD(%s) = %s, want %s", in, got, want)
 		}
 	}
@@ -39,7 +37,7 @@ func TestTokens(t *testing.T) {
 		0: "0", 999: "999", 1000: "1.0k", 12_345: "12.3k", 999_949: "999.9k", 999_950: "1.0M",
 		12_300_000: "12.3M", 999_999_999: "1.0B", 5_000_000_000_000: "5.0T", 5_000_000_000_000_000: "5000.0T",
 	} {
-		if got := render.Tokens(in); got != want {
+		if got := format.Tokens(in); got != want {
 			t.Errorf("Tokens(%d) = %s, want %s", in, got, want)
 		}
 	}
@@ -50,7 +48,7 @@ func TestMS(t *testing.T) {
 		0: "0 ms", 999: "999 ms", 1000: "1.00 s", 9_994: "9.99 s", 9_995: "10.0 s", 35_000: "35.0 s",
 		59_949: "59.9 s", 59_950: "1m00s", 123_000: "2m03s", 3_599_499: "59m59s", 3_599_500: "1h00m", 7_380_000: "2h03m", -250: "-250 ms",
 	} {
-		if got := render.MS(in); got != want {
+		if got := format.MS(in); got != want {
 			t.Errorf("MS(%d) = %s, want %s", in, got, want)
 		}
 	}
@@ -58,7 +56,7 @@ func TestMS(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	for in, want := range map[float64]string{0: "0.00 %", 0.00001: "<0.01 %", 0.0231: "2.31 %", 1: "100.00 %"} {
-		if got := render.Percent(in); got != want {
+		if got := format.Percent(in); got != want {
 			t.Errorf("Percent(%v) = %s, want %s", in, got, want)
 		}
 	}
@@ -66,7 +64,7 @@ func TestPercent(t *testing.T) {
 
 func TestGrouped(t *testing.T) {
 	for in, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234", -123: "-123"} {
-		if got := render.Grouped(in); got != want {
+		if got := format.Grouped(in); got != want {
 			t.Errorf("Grouped(%d) = %s, want %s", in, got, want)
 		}
 	}
@@ -83,20 +81,8 @@ func TestSafe(t *testing.T) {
 		"\u009b":             `\u009b`,
 		"\ufffd":             "\ufffd",
 	} {
-		if got := render.Safe(in); got != want {
+		if got := format.Safe(in); got != want {
 			t.Errorf("Safe(%q) = %s, want %s", in, got, want)
 		}
-	}
-}
-
-func TestHeadingNamesTheFilters(t *testing.T) {
-	r := &metrics.Report{GroupBy: []metrics.Dimension{metrics.DimTenant}, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"a", "b\n"}, metrics.DimTenant: {"t"}}}
-	var b strings.Builder
-	if err := render.Table(&b, r, false, render.Screen{}); err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(b.String(), "\n")
-	if !strings.Contains(first, ", tenant t, model a or b") || !strings.Contains(first, ", as of") {
-		t.Errorf("got %q", first)
 	}
 }

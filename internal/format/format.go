@@ -1,4 +1,4 @@
-package render
+package format
 
 import (
 	"fmt"
@@ -110,8 +110,8 @@ func Instant(t time.Time, unbounded string) string {
 // factors are the ratios that multiply; the other ones are shares.
 var factors = map[string]bool{"retry_ratio": true, "amplification": true, "layer_factor": true}
 
-// short writes a value of a figure for people.
-func short(f metrics.Formula, v metrics.Value) string {
+// Short writes a value of a figure for people.
+func Short(f metrics.Formula, v metrics.Value) string {
 	switch {
 	case !v.Set:
 		return Null
@@ -129,15 +129,15 @@ func short(f metrics.Formula, v metrics.Value) string {
 	return Grouped(v.Count)
 }
 
-// figure is the short form of a row's figure; name as in [metrics.Figure].
-func figure(name string, row *metrics.Row) string {
+// Figure is the short form of a row's figure; name as in [metrics.Figure].
+func Figure(name string, row *metrics.Row) string {
 	base, _, _ := strings.Cut(name, "{")
 	f, known := metrics.LookupFormula(base)
 	v, ok := metrics.Figure(name, *row)
 	if !known || !ok {
 		return Null
 	}
-	return short(f, v)
+	return Short(f, v)
 }
 
 // Safe makes foreign text harmless on a terminal: control, format and
@@ -162,4 +162,18 @@ func Safe(s string) string {
 
 func unsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
+}
+
+// Bytes writes a size for people: 12.3 GiB.
+func Bytes(n uint64) string {
+	f, unit := float64(n), 0
+	for units := []string{"B", "KiB", "MiB", "GiB", "TiB"}; ; unit++ {
+		if f < 1024 || unit == len(units)-1 {
+			if unit == 0 {
+				return strconv.FormatUint(n, 10) + " B"
+			}
+			return strconv.FormatFloat(f, 'f', 1, 64) + " " + units[unit]
+		}
+		f /= 1024
+	}
 }

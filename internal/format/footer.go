@@ -1,4 +1,4 @@
-package render
+package format
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func provisional(r *metrics.Report) string {
 		open += r.Rows[i].Open
 	}
 	if open > 0 {
-		why = append(why, plural(int(open), "operation is open", "operations are open"))
+		why = append(why, Plural(int(open), "operation is open", "operations are open"))
 	}
 	if (metrics.Query{To: r.To, AsOf: r.AsOf}).Provisional(0) {
 		why = append(why, "the window reaches into the last 2 minutes before as_of")
