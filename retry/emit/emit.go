@@ -105,6 +105,9 @@ type chunk struct {
 
 const chunkSize = 32
 
+// chunks that hold so many records, the first and the last of them in part.
+func chunks(records int) int { return records/chunkSize + 2 }
+
 const (
 	defaultRecords = 16 << 10
 	defaultBytes   = 32 << 20
@@ -121,9 +124,9 @@ func New(o Options) (*Emitter, error) {
 		return nil, err
 	}
 	o.defaults()
-	chunks := o.MaxRecords/chunkSize + 2
+	n := chunks(o.MaxRecords)
 	e := &Emitter{o: o, clock: o.Clock, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
-		queue: make([]*chunk, 0, chunks), free: make([]*chunk, 0, chunks)}
+		queue: make([]*chunk, 0, n), free: make([]*chunk, 0, n)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	go e.run()
 	return e, nil

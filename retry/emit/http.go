@@ -77,7 +77,8 @@ func (s *httpSink) compress(lines []byte) ([]byte, error) {
 		s.buf.Reset()
 		s.gzip.Reset(&s.buf)
 		_, err := s.gzip.Write(lines)
-		return s.buf.Bytes(), errors.Join(err, s.gzip.Close())
+		err = errors.Join(err, s.gzip.Close())
+		return s.buf.Bytes(), err
 	}
 	return lines, nil
 }

@@ -15,7 +15,7 @@ import (
 // run is the emitter's goroutine: it waits for a batch, sends it, waits again.
 func (e *Emitter) run() {
 	defer close(e.done)
-	b := batch{taken: make([]*chunk, 0, cap(e.queue))}
+	b := batch{taken: make([]*chunk, 0, chunks(e.o.MaxRecords))}
 	for closing := false; !closing; {
 		closing = e.await()
 		for e.take(&b) {

@@ -43,7 +43,9 @@ type Handle struct {
 	op Operation
 
 	mu        sync.Mutex
+	base      int32 // number of the first attempt of this run
 	next      int32
+	used      [2]uint64 // of the numbers from base on
 	startedAt time.Time
 	persisted bool
 	id        string // where the caller gave none
@@ -76,7 +78,7 @@ const runLength = 100 // attempts of one run, docs/record.md
 func (h *Handle) Init(o Operation) {
 	h.op = o
 	h.next = int32(min(max(o.Deliveries, 0), (math.MaxInt32-runLength)/runLength)) * runLength
-	h.startedAt = o.StartedAt
+	h.base, h.startedAt = h.next, o.StartedAt
 }
 
 // Operation is what the caller said; it must not be changed. Its ID may be empty: see ID.
@@ -106,13 +108,32 @@ func (h *Handle) Begin(now time.Time) (next int32, startedAt time.Time) {
 	return h.next, h.startedAt
 }
 
-// Take gives out the number of an attempt.
+// Claim gives out n as the number of an attempt, or the next free one if it is taken.
+func (h *Handle) Claim(n int32) int32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	i := n - h.base
+	if i < 0 || i >= 128 || h.used[i/64]&(1<<(i%64)) != 0 {
+		n = h.next
+	}
+	h.use(n)
+	return n
+}
+
+// Take gives out the number of an attempt, above all others.
 func (h *Handle) Take() int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := h.next
-	h.next++
+	h.use(n)
 	return n
+}
+
+func (h *Handle) use(n int32) {
+	if i := n - h.base; i >= 0 && i < 128 {
+		h.used[i/64] |= 1 << (i % 64)
+	}
+	h.next = max(h.next, n+1)
 }
 
 // Skip makes n the number of the next attempt unless it is above that already: attempts

@@ -28,6 +28,9 @@ func TestNumbers(t *testing.T) {
 	if n := h.Take(); n != 7 {
 		t.Errorf("after a skip %d", n)
 	}
+	if a, b, c, d := h.Claim(9), h.Claim(8), h.Claim(8), h.Claim(3); a != 9 || b != 8 || c != 10 || d != 3 {
+		t.Errorf("claimed %d, %d, %d, %d", a, b, c, d)
+	}
 	if h.ID() == "" || h.ID() != h.ID() {
 		t.Error("the id is not one id")
 	}

@@ -215,20 +215,24 @@ func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
 			return retry.Result{CallerGone: ctx.Err() == context.Canceled, Err: context.Cause(ctx), Value: nil,
 				Verdict: classify.Verdict{Class: retrylens.ClassCancelled, Reason: "the caller left while its key was in flight"}}
 		}
-		x = c.exchange(at, c.t.clock.Now())
-		x.cause = retrylens.CausePolicy
+		x = c.begun(&exchange{c: c, at: at, cause: retrylens.CausePolicy, start: c.t.clock.Now(), number: c.h.Take()})
 	}
 }
 
-// exchange begins the record of an attempt.
+// exchange begins the record of an attempt. Its number is the engine's, unless another
+// call or a question to a gateway has taken that.
 func (c *call) exchange(at retry.Attempt, start time.Time) *exchange {
-	x := &exchange{c: c, at: at, cause: at.Cause, start: start, number: c.h.Take()}
-	if (x.cause == retrylens.CauseFirst) != (x.number == 0) { // two calls at once share the operation
+	x := &exchange{c: c, at: at, cause: at.Cause, start: start, number: c.h.Claim(at.Number)}
+	switch {
+	case x.number == 0:
+		x.cause = retrylens.CauseFirst
+	case x.cause == retrylens.CauseFirst: // two calls at once share the operation
 		x.cause = retrylens.CauseRedelivery
-		if x.number == 0 {
-			x.cause = retrylens.CauseFirst
-		}
 	}
+	return c.begun(x)
+}
+
+func (c *call) begun(x *exchange) *exchange {
 	c.mu.Lock()
 	c.tries = append(c.tries, x)
 	c.mu.Unlock()

@@ -95,7 +95,9 @@ func start(t *testing.T, script func(int, *fakeprovider.Served) fakeprovider.Ste
 	return r
 }
 
-func keyed() context.Context { return op.With(context.Background(), op.Operation{ID: "op", Key: "key"}) }
+func keyed() context.Context {
+	return op.With(context.Background(), op.Operation{ID: "op", Key: "key"})
+}
 
 const chat = "/v1/chat/completions"
 
@@ -177,4 +179,9 @@ func (r *rig) wire() {
 	if n := len(r.srv.Served()); n != sum {
 		r.t.Errorf("the server counted %d requests, the records %d", n, sum)
 	}
+}
+
+func limits() *retry.Limits {
+	l := retry.DefaultLimits()
+	return &l
 }
