@@ -213,3 +213,65 @@ func TestShareOfHedges(t *testing.T) {
 		t.Errorf("%d hedges for 2,000 calls", hedges)
 	}
 }
+
+// Half-open admits exactly one, and that is never a copy: who waits for it has another.
+func TestAHedgeIsNoProbe(t *testing.T) {
+	w := hedging(t, nil)
+	op := two()
+	op.Policy = policy(func(p *retry.Policy) { p.WallClockBudget = 10 * time.Minute })
+	r := w.e.Begin(op)
+	r.Start(nil)
+	breakOpen(t, w, "openai")
+	w.advance(time.Minute)
+	if _, d := r.Hedge(); d.Send {
+		t.Errorf("a hedge was the probe: %+v", d)
+	}
+	if at, d := w.e.Begin(keyed()).Start(nil); !d.Send || !at.Probe {
+		t.Errorf("the probe is gone: %+v %+v", at, d)
+	}
+}
+
+// The one retry of an unkeyed call is not another one somewhere else.
+func TestAnUnkeyedRetryFailsOverNowhere(t *testing.T) {
+	w := newWorld(t, nil)
+	op := two()
+	op.Keyed = false
+	r := w.e.Begin(op)
+	d := w.send(t, r, time.Millisecond, class("transport_presend"))
+	if !d.Retry {
+		t.Fatalf("%+v", d)
+	}
+	breakOpen(t, w, "openai")
+	w.advance(d.Delay)
+	if at, d := r.Start(nil); d.Send || d.Retry || d.StopReason != retrylens.StopBreakerOpen {
+		t.Errorf("%+v %+v", at, d)
+	}
+}
+
+// What a provider asked for is waited for also when the retry goes elsewhere.
+func TestFailoverKeepsTheWait(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.e.Begin(two())
+	d := w.send(t, r, 0, asking(5*time.Second))
+	if !d.Retry || d.Delay < 5*time.Second {
+		t.Fatalf("%+v", d)
+	}
+	breakOpen(t, w, "openai")
+	w.advance(time.Second)
+	if _, d = r.Start(nil); !d.Retry || d.Delay < 4*time.Second {
+		t.Errorf("sent elsewhere after 1 s: %+v", d)
+	}
+}
+
+// The same 500 of another provider is another fault.
+func TestIdenticalFaultsAreOfOneProvider(t *testing.T) {
+	w := newWorld(t, func(o *retry.Options) { o.Policy = policy(func(p *retry.Policy) { p.FailoverAfter = 1 }) })
+	var got []string
+	d := w.drive(two(), time.Millisecond, func(at retry.Attempt) retry.Result {
+		got = append(got, at.Provider)
+		return status(500, `{"error":{"message":"boom","type":"server_error"}}`)
+	})
+	if len(got) != 3 || d.StopReason != retrylens.StopRepeatedIdentically && d.StopReason != retrylens.StopMaxAttempts {
+		t.Errorf("%v %+v", got, d)
+	}
+}

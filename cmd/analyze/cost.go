@@ -80,16 +80,11 @@ func layerCostCommand(s app.Streams) *cobra.Command {
 		Long: `layers multiplies the attempts of layers that each retry, the outermost first: with 3
 attempts of a client over 4 of an SDK, one call is 12 at worst, when all fail.
 
-FACTORS are attempts, the first send included: 3x4, or 3 4. With names they are --layer,
+FACTORS are attempts, the first send included: 3x4 (the default), or 3 4. With names they are --layer,
 which come before FACTORS.`,
 		Example: `  analyze cost layers 3x4
   analyze cost layers --layer queue=2 --layer client=3 --layer sdk=3 -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 && len(o.Layers) == 0 {
-				return &app.UsageError{Err: errors.New("takes FACTORS such as 3x4, or --layer")}
-			}
-			return nil
-		},
+		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Factors = args
 			return app.LayerCost(o)

@@ -367,12 +367,18 @@ type LayerOptions struct {
 	Output  Output
 }
 
+// DefaultLayers are three attempts above four, the field's example.
+const DefaultLayers = "3x4"
+
 // LayerCost multiplies the attempts of layers.
 func LayerCost(o LayerOptions) error {
 	if err := o.Output.validate(); err != nil {
 		return err
 	}
 	layers := slices.Clone(o.Layers)
+	if len(layers) == 0 && len(o.Factors) == 0 {
+		o.Factors = []string{DefaultLayers}
+	}
 	for _, f := range o.Factors {
 		more, err := ParseFactors(f)
 		if err != nil {

@@ -93,8 +93,10 @@ func (o *SimulateOptions) validate() error {
 		return usagef("--scenario must be one of %s, got %.40q", strings.Join(sim.Names(), ", "), o.Scenario)
 	case o.Size < 0 || o.Size > sim.Sizes:
 		return usagef("--size must be within 1..%d, got %d", sim.Sizes, o.Size)
-	case o.At < 0 || o.For < 0:
-		return usagef("--at and --for must not be negative, got %v and %v", o.At, o.For)
+	case o.At < 0:
+		return usagef("--at must not be negative, got %v", o.At)
+	case o.For < 0:
+		return usagef("--for must not be negative, got %v", o.For)
 	case o.Truth != "" && o.Truth == o.Out:
 		return usagef("--truth and --out must be different files, both are %s", o.Out)
 	}

@@ -193,6 +193,13 @@ func reset(z *zstd.Decoder, in io.Reader, window uint64) (*zstd.Decoder, error) 
 	return z, z.Reset(in)
 }
 
+// windowError is a zstd frame that needs more memory than one request may have.
+type windowError struct{ window uint64 }
+
+func (e *windowError) Error() string {
+	return fmt.Sprintf("its zstd window is %d bytes, at most %d are supported: compress without --long, up to level 19", e.window, maxWindow)
+}
+
 func windowOf(in *bufio.Reader) (uint64, error) {
 	first, err := in.Peek(zstd.HeaderMaxSize)
 	if err != nil && err != io.EOF {
@@ -207,14 +214,17 @@ func windowOf(in *bufio.Reader) (uint64, error) {
 		window = min(h.FrameContentSize, maxWindow) // streamed, so the rest of it is not held
 	}
 	if window > maxWindow {
-		return 0, fmt.Errorf("zstd: a window of %d bytes, at most %d are supported", window, maxWindow)
+		return 0, &windowError{window}
 	}
 	return max(window, zstd.MinWindowSize), nil
 }
 
 // bodyProblem turns what ended a body too early into its answer.
 func bodyProblem(err error, w *wireReader) *problem {
+	var window *windowError
 	switch {
+	case errors.As(err, &window):
+		return newProblem("unreadable", window.Error()+"; nothing of it was kept")
 	case errors.Is(err, errTooLarge):
 		return newProblem("too_large", fmt.Sprintf("at most %d bytes, before and after decompression; nothing of it was kept", w.limit))
 	case errors.Is(err, errTooManyLines):

@@ -20,6 +20,7 @@ const (
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := &answerWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+		_ = a.control.SetReadDeadline(time.Time{}) // the server's own is for what reaches no handler
 		if r.Body != nil && r.Body != http.NoBody {
 			a.body = &watchedBody{ReadCloser: r.Body}
 			r = r.WithContext(r.Context()) // net/http looks at the body of its own

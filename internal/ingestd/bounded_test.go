@@ -2,12 +2,14 @@ package ingestd_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,18 +173,40 @@ func TestWhatTheLibraryAnswers(t *testing.T) {
 	for request, status := range map[string]int{
 		"nonsense\r\n\r\n": 400,
 		"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 30_000) + "\r\n\r\n": 431,
-		post + "Content-Length: 1\r\nExpect: more\r\n\r\n":                                   417,
+		post + "Content-Length: 500\r\nExpect: more\r\n\r\n":                                 417, // and the body never comes
+		post + "Transfer-Encoding: chunked\r\nExpect: more\r\n\r\n":                          417,
 		post + "Transfer-Encoding: gzip\r\n\r\n":                                             501,
 	} {
-		in := bufio.NewReader(dial(t, addr, request))
+		conn := dial(t, addr, request)
+		in := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
 			t.Errorf("%d: %v", status, err)
 			continue
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
+		if err := conn.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.ReadByte(); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%d: the connection stays open: %v", status, err)
+		}
 		if media := resp.Header.Get("Content-Type"); resp.StatusCode != status || !resp.Close || media != "" && !strings.HasPrefix(media, "text/plain") {
 			t.Errorf("want %d: got %d, close %v, %q", status, resp.StatusCode, resp.Close, media)
 		}
+	}
+}
+
+// TestOptionsOfEverythingIsAnswered at once, whatever body was announced.
+func TestOptionsOfEverythingIsAnswered(t *testing.T) {
+	s := start(t, nil)
+	_, addr := serve(t, s.h.Routes())
+	resp, err := http.ReadResponse(bufio.NewReader(dial(t, addr, "OPTIONS * HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode < 400 {
+		t.Errorf("%s", resp.Status)
 	}
 }

@@ -179,7 +179,8 @@ func (h *Handler) getReady(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	st := h.o.Spool.Stats()
-	spoolOK := !h.o.Spool.Full() && !st.DiskFull
+	// A write that failed a while ago says nothing any more: the next one must be let try.
+	spoolOK := !h.o.Spool.Full() && (st.FailedAt.IsZero() || time.Since(st.FailedAt) > failedFor)
 	refuses := h.o.Metrics.StoreRefuses()
 	storeOK := h.o.StoreReady(ctx) == nil && !refuses
 	tokensOK := h.o.TokensReady() == nil
@@ -196,4 +197,7 @@ func (h *Handler) getReady(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, status, "application/json", answer)
 }
 
-const readyTimeout = 2 * time.Second
+const (
+	readyTimeout = 2 * time.Second
+	failedFor    = 10 * time.Second
+)

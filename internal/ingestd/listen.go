@@ -23,6 +23,7 @@ const (
 	maxHeaderBytes    = 16 << 10
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = time.Minute
+	drainTime         = time.Second
 	certificatePoll   = 5 * time.Second
 )
 
@@ -67,6 +68,9 @@ func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, Protocols: &protocols, MaxHeaderBytes: maxHeaderBytes,
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+		// What net/http answers by itself, before any handler, it drains: that must end soon.
+		// bounded gives every other request its own time.
+		ReadTimeout: drainTime, DisableGeneralOptionsHandler: true,
 		ConnState: newConnections(easyConnections).changed,
 		ErrorLog:  slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}

@@ -125,3 +125,15 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	})
 }
+
+// TestFramesOfAnotherSegmentAreNone: a block that a file system gives back from an older
+// file holds no records.
+func TestFramesOfAnotherSegmentAreNone(t *testing.T) {
+	frames := spool.Frames(1, record(1), record(2))
+	if records, _, bad := spool.ScanBytes(frames, 2); len(records) != 0 || bad != len(frames) {
+		t.Errorf("%d records of another segment, %d of %d bytes are bad", len(records), bad, len(frames))
+	}
+	if records, _, bad := spool.ScanBytes(frames, 1); len(records) != 2 || bad != 0 {
+		t.Errorf("%d records of its own, %d bytes are bad", len(records), bad)
+	}
+}

@@ -156,25 +156,29 @@ func (s *Spool) write(b *Batch) error {
 	f.rows += b.rows
 	s.mu.Lock()
 	s.active.Bytes = f.size
-	s.stats.DiskFull = false
+	s.stats.DiskFull, s.stats.FailedAt = false, time.Time{}
 	s.mu.Unlock()
 	return nil
 }
 
 // failed turns an error of writing into the spool's own.
 func (s *Spool) failed(err error) error {
-	if !isFull(err) {
+	full := isFull(err)
+	s.mu.Lock()
+	s.stats.DiskFull, s.stats.FailedAt = s.stats.DiskFull || full, time.Now()
+	s.mu.Unlock()
+	if !full {
 		return fmt.Errorf("spool: %w", err)
 	}
-	s.mu.Lock()
-	s.stats.DiskFull = true
-	s.mu.Unlock()
 	return fmt.Errorf("%w: %w", ErrFull, err)
 }
 
 // begin opens a segment. It is in its directory for good before a record is in
 // it.
 func (s *Spool) begin() error {
+	if err := holds(s.lock, s.o.Dir); err != nil {
+		return err
+	}
 	id := s.newID()
 	file, err := s.o.FS.Create(s.path(id))
 	if err != nil {

@@ -101,8 +101,7 @@ var ErrLocked = errors.New("spool: another process uses the directory")
 // lock takes the directory for this process; the lock ends with the file, or
 // with the process.
 func lock(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(lockPath(dir), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +114,25 @@ func lock(dir string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// ErrReplaced: the directory is not the one that was opened; another process may have
+// it.
+var ErrReplaced = errors.New("spool: the directory was moved or replaced under the running service: restart it")
+
+// holds tells whether a lock is still that of the directory.
+func holds(locked *os.File, dir string) error {
+	mine, err := locked.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(lockPath(dir))
+	if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, there) {
+		return fmt.Errorf("%w: %s", ErrReplaced, dir)
+	}
+	return err
+}
+
+func lockPath(dir string) string { return filepath.Join(dir, "lock") }
 
 func isFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)

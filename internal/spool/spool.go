@@ -29,6 +29,7 @@ type Stats struct {
 	Quarantined int64     // runs of bytes that were set aside
 	Unkept      int64     // runs that could not be: they stay in their segments
 	DiskFull    bool      // the last write met a full disk
+	FailedAt    time.Time // when a write last failed, for whatever reason; zero = the last one succeeded
 }
 
 // Spool is an open spool. It is safe for concurrent use.

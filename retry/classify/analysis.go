@@ -25,6 +25,9 @@ type analysis struct {
 	bodyStatus int               // 400..599: a status told by the body, the innermost
 	textStatus int               // the same in prose
 	told       textClass
+	server     bool // words of the server's own parts: a service, a backend, a pool
+	failing    bool // words of something that failed
+	model      bool // words of a model, and of no bill
 	nesting    int
 	bodyWait   wait
 	textWait   wait
@@ -175,6 +178,9 @@ func (a *analysis) resolve() finding {
 	if d := a.text(f.Status); d.class != "" {
 		return d
 	}
+	if r, ok := a.p.ModelStatus[f.Status]; ok && a.model {
+		return finding{r.Class, "a status of this provider's own meaning", flagBody}
+	}
 	if r, ok := a.p.Status[f.Status]; ok {
 		return finding{r.Class, "a status of this provider's own meaning", flagBody}
 	}
@@ -223,7 +229,7 @@ func (a *analysis) anyWait() bool {
 }
 
 func (a *analysis) refine(r Rule) finding {
-	if d := first(a.told & a.refinable(r.Class)); d.class != "" {
+	if d := first(a.told & a.refinable(r.Class) &^ a.ownFault()); d.class != "" {
 		return d
 	}
 	if s, ok := a.p.Status[a.f.Status]; ok && r.Class == statusClass(a.f.Status) {
@@ -281,7 +287,24 @@ func (a *analysis) listened(status int) textClass {
 }
 
 func (a *analysis) text(status int) finding {
-	return first(a.told & a.listened(status))
+	return first(a.told & a.listened(status) &^ a.ownFault())
+}
+
+// ownFault are words that are not believed of a 5xx in which the server speaks of parts of
+// its own: "the content filter service is unavailable" is no filtered content. That an
+// input is too long is believed all the same.
+func (a *analysis) ownFault() (t textClass) {
+	if a.f.Status < 500 {
+		return 0
+	}
+	t = tRegion // of a server that has a fault, not of a caller's place
+	if a.server {
+		t |= tExpired | tAuth | tFilter | tNotFound | tRate | tInvalid
+	}
+	if a.failing {
+		t |= tQuota | tSoftQuota
+	}
+	return t
 }
 
 // vague is what is left: a family name, or a status told by the body.

@@ -14,6 +14,8 @@ type Provider struct {
 	// Status replaces the class of a status where the body says nothing, or only
 	// something vague.
 	Status map[int]Rule
+	// ModelStatus replaces Status where the words are of a model, and of no bill.
+	ModelStatus map[int]Rule
 	// TypeHeaders carry the error type in place of the body.
 	TypeHeaders []string
 	// GRPC: a small number in "code" is a gRPC status.
@@ -62,7 +64,7 @@ var builtin = []Provider{
 	{Name: "deepseek"},
 	{Name: "openrouter"},
 	{Name: "together", Aliases: []string{"together_ai", "togetherai"}, Status: map[int]Rule{403: tooLong}},
-	{Name: "fireworks", Aliases: []string{"fireworks_ai"}, Status: map[int]Rule{412: quota}},
+	{Name: "fireworks", Aliases: []string{"fireworks_ai"}, Status: map[int]Rule{412: quota}, ModelStatus: map[int]Rule{412: notFound}},
 	{Name: "vllm"}, {Name: "ollama"}, {Name: "litellm"},
 	{Name: "huggingface", Aliases: []string{"huggingface_tgi", "tgi", "hf"},
 		Codes: map[string]Rule{"overloaded": overloaded, "generation": server, "incompletegeneration": server}},

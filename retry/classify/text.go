@@ -57,6 +57,9 @@ func (a *analysis) message(b []byte) {
 	if r.ideas&cMinute != 0 {
 		a.minute = true
 	}
+	a.server = a.server || r.ideas&cServer != 0
+	a.model = a.model || r.ideas&cModel != 0 && r.ideas&(cSuspended|cBilling|cSpend|cCredit) == 0
+	a.failing = a.failing || r.ideas&cFail != 0
 	if r.ideas&(cLock|cRetry) != 0 {
 		a.lock = true
 	}

@@ -98,6 +98,9 @@ func parseLine(text []byte) (entry, error) {
 	if err := d.Decode(&l); err != nil {
 		return entry{}, errors.New(`want {"sha256":"…","tenant":"…"} or {"sha256":"…","tenants":["…"]}`)
 	}
+	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it bare
+		return entry{}, errors.New("there is more behind the token: one a line")
+	}
 	var e entry
 	hash, err := hex.DecodeString(l.SHA256)
 	if err != nil || len(hash) != len(e.hash) {

@@ -50,7 +50,7 @@ func TestEveryPageMeansWhatItsKindSays(t *testing.T) {
 	}
 }
 
-func TestARepliesIsJudgedOnce(t *testing.T) {
+func TestAReplyIsJudgedOnce(t *testing.T) {
 	b := failure.NewBook("openai", true)
 	a := b.Reply(failure.RateLimited, 1500*time.Millisecond)
 	if a != b.Reply(failure.RateLimited, 2*time.Second) || a == b.Reply(failure.RateLimited, 3*time.Second) {
