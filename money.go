@@ -81,6 +81,16 @@ func (m Money) Add(n Money) Money {
 	return Money{hi, lo}
 }
 
+// Sub returns m − n, 0 where n is larger: there are no negative amounts.
+func (m Money) Sub(n Money) Money {
+	if m.Cmp(n) <= 0 {
+		return Money{}
+	}
+	lo, borrow := bits.Sub64(m.lo, n.lo, 0)
+	hi, _ := bits.Sub64(m.hi, n.hi, borrow)
+	return Money{hi, lo}
+}
+
 // Cmp returns -1, 0 or +1 as m is less than, equal to or greater than n.
 func (m Money) Cmp(n Money) int {
 	switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/gauges"
 	"github.com/retrylens/retrylens/internal/ingestd"
+	"github.com/retrylens/retrylens/web"
 )
 
 // The defaults of ConsoleOptions.
@@ -185,7 +186,14 @@ func (c *Console) routes(source *consoleSource, g *gauges.Gauges) http.Handler {
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.logger.Handler(), slog.LevelError)}))
 	api.Mount(r, api.Options{Source: source, Version: c.o.Version, Logger: c.logger})
+	web.Mount(r, web.Options{Source: source, Detector: detector(source), Version: c.o.Version, RunbookURL: c.o.Alerts.RunbookURL, Logger: c.logger})
 	return r
+}
+
+// detector is the source's, where it has one.
+func detector(source any) web.Detector {
+	d, _ := source.(web.Detector)
+	return d
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

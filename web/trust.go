@@ -1,0 +1,31 @@
+package web
+
+import (
+	"github.com/retrylens/retrylens/internal/format"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// trust says how much of the truth a page can have seen.
+type trust struct {
+	Level string // complete, gaps, unknown
+	Word  string
+	Lines []string
+}
+
+// trustOf reads what stands beside a report.
+func trustOf(r *metrics.Report, open uint64) trust {
+	t := trust{Lines: format.Footer(r)}
+	c := r.Completeness
+	switch {
+	case c == nil || !c.RecordsMissing.Set:
+		t.Level, t.Word = "unknown", "Cannot be known: no emitter numbers its records"
+	case c.RecordsMissing.Value > 0 || c.DeadLetters.Or(0) > 0 || c.RejectedLines.Or(0) > 0:
+		t.Level, t.Word = "gaps", "Records are missing"
+	default:
+		t.Level, t.Word = "complete", "Every numbered record arrived"
+	}
+	if r.Provisional {
+		t.Word += "; provisional"
+	}
+	return t
+}
