@@ -20,6 +20,7 @@ demo: engine build ## simulate a day, import it, tell a masked outage from a fla
 
 test: test-tools engine check ## install what is missing, then run every test (real engine included; root only if gcc is missing)
 	$(GO) test -count=1 -timeout 15m ./...
+	$(GO) -C test/sdkmatrix test -count=1 -timeout 15m ./...
 	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race $(RACE_PACKAGES)
 	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable|RollupsEqual'
 
@@ -33,6 +34,7 @@ test-tools:
 check: ## gofmt and go vet
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these files:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
+	$(GO) -C test/sdkmatrix vet ./...
 
 lint: ## golangci-lint and govulncheck (built from source at their pinned versions the first time)
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run
@@ -42,14 +44,23 @@ verify-golden: engine ## golden attempts imported in every way: one JSON line
 	@$(GO) test -count=1 ./test/golden -run TestGoldenReports -summary-line -v | grep '^{' || \
 		{ $(GO) test -count=1 ./test/golden -run TestGoldenReports; exit 1; }
 
+.PHONY: sdk-matrix
+sdk-matrix: ## the official Go SDKs over the client, recorded and counted: one JSON line (the first time compiles the SDKs, minutes)
+	@$(GO) -C test/sdkmatrix run .
+
 bench: engine build ## measure and rewrite docs/benchmarks.md (about 8 minutes)
 	$(GO) run ./test/bench -out docs/benchmarks.md
 	$(GO) run ./test/ingestbench >> docs/benchmarks.md
 	$(GO) run ./test/rollupbench >> docs/benchmarks.md
 	$(GO) run ./test/retrybench >> docs/benchmarks.md
+	$(GO) run ./test/clientbench >> docs/benchmarks.md
 
 chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest and engine under load; one JSON line
 	@$(GO) run ./test/chaos -seconds $(or $(SECONDS),120) -seed $(or $(SEED),1)
+
+.PHONY: detector-bench
+detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (about 6 minutes on 2 cores)
+	@$(GO) run ./test/detectorbench
 
 fuzz: ## a minute on every fuzz target
 	@for p in $$($(GO) list ./...); do \

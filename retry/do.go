@@ -162,6 +162,9 @@ func (d *driver) start() (Attempt, Decision) {
 	if d.ctx.Err() != nil {
 		return Attempt{}, d.run.Leave(d.gone())
 	}
+	if at, dec, ok := d.run.startNow(); ok {
+		return at, dec
+	}
 	ready := make(chan struct{})
 	at, dec := d.run.Start(func() { close(ready) })
 	if !dec.Queued {

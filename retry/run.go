@@ -129,6 +129,25 @@ func (r *Run) Start(granted func()) (Attempt, Decision) {
 	return o.at, o.d
 }
 
+// startNow is Start where nothing need be waited for; otherwise nothing happens and ok
+// is false.
+func (r *Run) startNow() (at Attempt, d Decision, ok bool) {
+	var o outcome
+	r.mu.Lock()
+	now := r.e.now()
+	if r.slot == noSlot && !r.over && now.Before(r.deadline) && r.target.bulkhead.TryAcquire(now) {
+		r.slot = held
+	}
+	if r.slot != held {
+		r.mu.Unlock()
+		return at, d, false
+	}
+	r.start(nil, &o)
+	r.mu.Unlock()
+	r.do(&o)
+	return o.at, o.d, true
+}
+
 func (r *Run) start(granted func(), o *outcome) {
 	o.now = r.e.now()
 	r.upcoming(o)

@@ -65,20 +65,14 @@ func From(ctx context.Context) *Handle {
 	return h
 }
 
-// NewHandle is for those who keep an operation elsewhere than in a context.
-func NewHandle(o Operation) *Handle {
-	h := new(Handle)
-	h.Init(o)
-	return h
-}
-
 const runLength = 100 // attempts of one run, docs/record.md
 
-// Init makes h, not used before, the handle of o.
-func (h *Handle) Init(o Operation) {
-	h.op = o
-	h.next = int32(min(max(o.Deliveries, 0), (math.MaxInt32-runLength)/runLength)) * runLength
-	h.base, h.startedAt = h.next, o.StartedAt
+// NewHandle is for those who keep an operation elsewhere than in a context.
+func NewHandle(o Operation) *Handle {
+	h := &Handle{op: o, startedAt: o.StartedAt}
+	h.base = int32(min(max(o.Deliveries, 0), (math.MaxInt32-runLength)/runLength)) * runLength
+	h.next = h.base
+	return h
 }
 
 // Operation is what the caller said; it must not be changed. Its ID may be empty: see ID.

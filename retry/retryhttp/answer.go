@@ -36,6 +36,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 		if fired := x.fired(); fired != nil && !errors.Is(err, io.EOF) {
 			err = errors.Join(fired, err)
 		}
+		x.broke = err // for those who read on
 		x.finish(err)
 	}
 	return n, err

@@ -20,7 +20,7 @@ type call struct {
 	t        *Transport
 	req      *http.Request
 	h        *op.Handle
-	body     *body
+	body     body
 	layer    layer
 	provider string
 	gateway  bool
@@ -28,12 +28,12 @@ type call struct {
 	cause    retrylens.Cause
 	number   int32 // of the first attempt
 	started  time.Time
-	own      op.Handle // where the context has no operation
 
 	mu      sync.Mutex
 	headers http.Header // of all tries, with what Refresh changed
 	tries   []*exchange
 	room    [2]*exchange
+	first   exchange // of the tries
 }
 
 // RoundTrip sends the request by the policy. An answer with an error status is an answer:
@@ -59,11 +59,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // begin reads the request: body, operation, key.
 func (t *Transport) begin(r *http.Request) (*call, error) {
-	b, err := readBody(r, t.o.MaxBody)
-	if err != nil {
+	c := &call{t: t, req: r, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
+	if err := c.body.read(r, t.o.MaxBody); err != nil {
 		return nil, err
 	}
-	c := &call{t: t, req: r, body: b, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
 	c.tries = c.room[:0]
 	c.provider = t.provider(r, c.gateway)
 	now := t.clock.Now()
@@ -72,7 +71,7 @@ func (t *Transport) begin(r *http.Request) (*call, error) {
 	c.cause = c.firstCause()
 	c.setHeaders()
 	if err := c.h.Persist(r.Context()); err != nil {
-		b.close()
+		c.body.close()
 		return nil, err
 	}
 	return c, nil
@@ -87,9 +86,8 @@ func (c *call) findOperation(ctx context.Context, now time.Time) {
 		c.h = c.t.layers.take(c.layerKey(c.layer.retries), now)
 	}
 	if c.h == nil {
-		c.h = &c.own
-		c.own.Init(op.Operation{ID: c.layer.id})
-		c.own.Skip(int32(c.layer.retries))
+		c.h = op.NewHandle(op.Operation{ID: c.layer.id})
+		c.h.Skip(int32(c.layer.retries))
 	}
 }
 
@@ -222,7 +220,14 @@ func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
 // exchange begins the record of an attempt. Its number is the engine's, unless another
 // call or a question to a gateway has taken that.
 func (c *call) exchange(at retry.Attempt, start time.Time) *exchange {
-	x := &exchange{c: c, at: at, cause: at.Cause, start: start, number: c.h.Claim(at.Number)}
+	x := &c.first
+	c.mu.Lock()
+	if x.c != nil {
+		x = new(exchange)
+	}
+	x.c = c
+	c.mu.Unlock()
+	x.at, x.cause, x.start, x.number = at, at.Cause, start, c.h.Claim(at.Number)
 	switch {
 	case x.number == 0:
 		x.cause = retrylens.CauseFirst

@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
 	"time"
 
@@ -24,6 +23,8 @@ type exchange struct {
 	cause  retrylens.Cause
 	start  time.Time
 
+	ctx    attemptContext
+	sent   reader // of the request body
 	tracer *tracer
 	watch  *watch
 	resp   *http.Response // as returned; its Body is the exchange
@@ -54,9 +55,8 @@ type exchange struct {
 	trace    classify.Trace
 	ttfb     retrylens.Opt[int64]
 	end      time.Time
-	asked    string // provider_error_type
-	record   retrylens.Attempt
-	emitted  bool
+	asked    string               // provider_error_type
+	seq      retrylens.Opt[int64] // of the record once there is one
 }
 
 var readers = sync.Pool{New: func() any { return new(usage.Reader) }}
@@ -64,18 +64,15 @@ var readers = sync.Pool{New: func() any { return new(usage.Reader) }}
 // send makes the try.
 func (x *exchange) send(ctx context.Context) retry.Result {
 	c := x.c
-	out, err := c.body.open()
+	out, err := c.body.open(&x.sent)
 	if err != nil {
 		return x.unsent(err)
 	}
 	x.began = true
 	x.tracer = takeTracer(c.t.clock)
-	ctx, x.watch = c.t.watches.start(ctx, x.at.Timeout)
-	req := c.req.WithContext(httptrace.WithClientTrace(ctx, &x.tracer.hooks))
+	x.watch = c.t.watches.start(ctx, x.at.Timeout)
+	req := c.req.WithContext(x.context(ctx))
 	req.Body, req.GetBody, req.Header = out, nil, c.header(x) // without GetBody the library resends no body
-	if out == nil {
-		req.Body = nil
-	}
 	resp, err := c.t.bases.of(x.at.Provider).RoundTrip(req)
 	if err != nil {
 		return x.noAnswer(err)
@@ -301,12 +298,10 @@ func (x *exchange) close() {
 		readers.Put(x.reader)
 		x.reader = nil
 	}
+	clean := x.tracer != nil && x.resp != nil && errors.Is(x.broke, io.EOF) && x.tracer.release()
+	x.tracer = nil
 	if x.watch != nil {
-		x.c.t.watches.stop(x.watch)
+		x.c.t.watches.release(x.watch, clean)
 		x.watch = nil
-	}
-	if x.tracer != nil {
-		x.tracer.release()
-		x.tracer = nil
 	}
 }

@@ -28,8 +28,8 @@ func layerOf(h http.Header) (l layer) {
 		l.retries, l.known, l.sdk = count(v), true, true
 		return l
 	}
-	if v := first(h, "Amz-Sdk-Request"); v != "" {
-		l.known, l.sdk, l.id = true, true, first(h, "Amz-Sdk-Invocation-Id")
+	if v := or(first(h, "Amz-Sdk-Request"), first(h, "amz-sdk-request")); v != "" { // as AWS spells it
+		l.known, l.sdk, l.id = true, true, or(first(h, "Amz-Sdk-Invocation-Id"), first(h, "amz-sdk-invocation-id"))
 		for part := range strings.SplitSeq(v, ";") {
 			if name, n, ok := strings.Cut(strings.TrimSpace(part), "="); ok && name == "attempt" {
 				l.retries = max(0, count(n)-1)
@@ -47,9 +47,6 @@ func layerOf(h http.Header) (l layer) {
 
 func first(h http.Header, key string) string {
 	if v := h[key]; len(v) > 0 {
-		return v[0]
-	}
-	if v, ok := h[strings.ToLower(key)]; ok && len(v) > 0 { // AWS sets some in lower case
 		return v[0]
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/retrylens/retrylens"
@@ -21,10 +22,7 @@ func (t *Transport) observe(o *retry.Op, at retry.Attempt, d retry.Decision) {
 		x = c.exchange(at, at.StartedAt)
 		x.end = at.StartedAt
 	}
-	x.fill()
-	d.Apply(&x.record)
-	x.overrule()
-	x.emit()
+	x.emit(d)
 	if user := t.o.Retry.Observer; user != nil {
 		user.Observe(o, at, d)
 	}
@@ -32,27 +30,32 @@ func (t *Transport) observe(o *retry.Op, at retry.Attempt, d retry.Decision) {
 
 // waits makes the record of a question that a gateway answered with "in flight".
 func (x *exchange) waits(res retry.Result, wait time.Duration) {
-	x.fill()
-	retry.Decision{Retry: true, Delay: wait, Class: retrylens.ClassConflict, Reason: res.Verdict.Reason, RetryAfter: res.Verdict.Asked}.Apply(&x.record)
-	x.overrule()
-	x.emit()
+	x.emit(retry.Decision{Retry: true, Delay: wait, Class: retrylens.ClassConflict, Reason: res.Verdict.Reason, RetryAfter: res.Verdict.Asked})
 }
 
-// emit hands the record over. One that was handed over before is revised.
-func (x *exchange) emit() {
+var records = sync.Pool{New: func() any { return new(retrylens.Attempt) }}
+
+// emit makes the record and hands it over; one that was handed over before is revised.
+func (x *exchange) emit(d retry.Decision) {
 	if x.c.t.o.Records == nil {
 		return
 	}
-	if x.emitted {
-		x.record.Revision = max(x.record.Revision, 1)
+	a, _ := records.Get().(*retrylens.Attempt)
+	*a = retrylens.Attempt{Seq: x.seq}
+	x.fill(a)
+	d.Apply(a)
+	x.overrule(a)
+	if x.seq.Set {
+		a.Revision = max(a.Revision, 1)
 	}
-	x.emitted = true
-	x.c.t.o.Records.Emit(&x.record, x)
+	x.c.t.o.Records.Emit(a, x)
+	x.seq = a.Seq
+	records.Put(a)
 }
 
 // fill writes what was seen into the record.
-func (x *exchange) fill() {
-	c, a := x.c, &x.record
+func (x *exchange) fill(a *retrylens.Attempt) {
+	c := x.c
 	o := c.h.Operation()
 	a.LogicalID, a.OperationStartedAt, a.Attempt, a.Cause = o.ID, c.started, x.number, x.cause
 	a.Tenant, a.Service, a.Environment = or(o.Tenant, c.t.o.Tenant), or(o.Service, c.t.o.Service), or(o.Environment, c.t.o.Environment)
@@ -121,7 +124,11 @@ func (x *exchange) headerUsage(a *retrylens.Attempt) {
 }
 
 func headerCount(h http.Header, name string) (o retrylens.Opt[int64]) {
-	if n, err := strconv.ParseInt(first(h, name), 10, 64); err == nil && n >= 0 && n <= retrylens.MaxTokens {
+	text := first(h, name)
+	if text == "" {
+		return o
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n <= retrylens.MaxTokens {
 		return retrylens.Some(n)
 	}
 	return o
@@ -129,15 +136,18 @@ func headerCount(h http.Header, name string) (o retrylens.Opt[int64]) {
 
 // servedBy is the gateway's attempt whose answer this is.
 func servedBy(h http.Header) (o retrylens.Opt[int32]) {
-	if n, err := strconv.ParseInt(first(h, "Retrylens-Attempt"), 10, 32); err == nil && n >= 0 {
+	text := first(h, "Retrylens-Attempt")
+	if text == "" {
+		return o
+	}
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= 0 {
 		return retrylens.Some(int32(n))
 	}
 	return o
 }
 
 // overrule writes what the record's rules say of the outcome.
-func (x *exchange) overrule() {
-	a := &x.record
+func (x *exchange) overrule(a *retrylens.Attempt) {
 	switch {
 	case x.inFlight:
 		a.Outcome, a.UpstreamCalls = retrylens.OutcomeInFlight, retrylens.Some[uint16](0)
@@ -163,7 +173,7 @@ func (x *exchange) Complete(a *retrylens.Attempt) {
 	a.LogicalID = c.h.ID()
 	a.Fingerprint = c.body.fingerprint
 	if a.Model = modelOf(c.req.URL.Path); a.Model == "" {
-		a.Model = c.body.info.Model
+		a.Model = c.t.models.get(c.body.info.Model)
 	}
 	a.Stream = a.Stream || c.body.info.Stream || streamPath(c.req.URL.Path)
 	if p := c.t.o.Prices; p != nil && !a.CostUSD.Set && (a.UsageSource == "" || a.UsageSource == retrylens.UsageProvider || a.UsageSource == retrylens.UsagePartial) {

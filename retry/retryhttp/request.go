@@ -17,8 +17,8 @@ type body struct {
 	bytes []byte                        // the whole, nil if it is larger than MaxBody or there is none
 	rest  io.ReadCloser                 // of one that is larger: its first send
 	again func() (io.ReadCloser, error) // of one that is larger: further sends; nil = there are none
-	size  int64                         // ContentLength as the caller gave it
 	sent  bool
+	probe [1]byte
 
 	once        sync.Once // of what follows, made outside of the call
 	fingerprint string
@@ -27,22 +27,21 @@ type body struct {
 
 var errNotReplayable = errors.New("retryhttp: the body is larger than Options.MaxBody and the request has no GetBody: it cannot be sent again")
 
-// readBody takes the body of a request and closes it.
-func readBody(r *http.Request, limit int64) (*body, error) {
-	b := &body{size: r.ContentLength}
+// read takes the body of a request and closes it.
+func (b *body) read(r *http.Request, limit int64) error {
 	if r.Body == nil || r.Body == http.NoBody {
-		return b, nil
+		return nil
 	}
 	if r.ContentLength > limit {
 		b.rest, b.again = r.Body, r.GetBody
-		return b, nil
+		return nil
 	}
 	var err error
 	if n := r.ContentLength; n > 0 {
 		b.bytes = make([]byte, n)
 		var got int
 		if got, err = io.ReadFull(r.Body, b.bytes); err == nil {
-			err = atEnd(r.Body)
+			err = b.atEnd(r.Body)
 		} else {
 			err = fmt.Errorf("retryhttp: the request body ended after %d of %d bytes: %w", got, n, err)
 		}
@@ -54,17 +53,19 @@ func readBody(r *http.Request, limit int64) (*body, error) {
 				io.Closer
 			}{io.MultiReader(bytes.NewReader(b.bytes), r.Body), r.Body}
 			b.bytes, b.again = nil, r.GetBody
-			return b, nil
+			return nil
 		}
 	}
-	return b, errors.Join(err, r.Body.Close())
+	if closed := r.Body.Close(); err == nil {
+		err = closed
+	}
+	return err
 }
 
 // atEnd: a body longer than its ContentLength is a mistake of the caller, which must not
 // be cut in silence.
-func atEnd(r io.Reader) error {
-	var one [1]byte
-	if n, err := r.Read(one[:]); n > 0 {
+func (b *body) atEnd(r io.Reader) error {
+	if n, err := r.Read(b.probe[:]); n > 0 {
 		return errors.New("retryhttp: the request body is longer than its ContentLength")
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -72,11 +73,12 @@ func atEnd(r io.Reader) error {
 	return nil
 }
 
-// open returns what the next try sends, nil for no body.
-func (b *body) open() (io.ReadCloser, error) {
+// open returns what the next try sends, in r if that will do; nil for no body.
+func (b *body) open(r *reader) (io.ReadCloser, error) {
 	switch {
 	case b.bytes != nil:
-		return &reader{Reader: *bytes.NewReader(b.bytes)}, nil
+		r.Reset(b.bytes)
+		return r, nil
 	case b.rest == nil:
 		return nil, nil
 	case !b.sent:

@@ -50,10 +50,10 @@ func takeTracer(c clock.Clock) *tracer {
 }
 
 // release gives t back for another attempt if the library can no longer call it: one
-// connection, one send, written, answered.
-func (t *tracer) release() {
+// connection, one send, written, answered. It tells whether that is so.
+func (t *tracer) release() bool {
 	if t.conns.Load() != 1 || t.sends.Load() != 1 || t.wrote.Load() != 1 || t.firstByte.Load() == 0 || !t.whole.Load() {
-		return
+		return false
 	}
 	t.asked.Store(false)
 	t.conns.Store(0)
@@ -62,12 +62,7 @@ func (t *tracer) release() {
 	t.whole.Store(false)
 	t.firstByte.Store(0)
 	tracers.Put(t)
-}
-
-// written tells whether the whole request has been written, so that nobody reads its
-// body any more.
-func (t *tracer) written() bool {
-	return t.conns.Load() == 1 && t.sends.Load() == 1 && t.wrote.Load() == 1
+	return true
 }
 
 // trace is what was seen; a library that does not trace proves nothing.

@@ -292,6 +292,24 @@ func TestClosedAfterTheTerminalEvent(t *testing.T) {
 	r.want(delivered(0, first))
 }
 
+// TestReadsAfterTheEnd give io.EOF again, as every reader does.
+func TestReadsAfterTheEnd(t *testing.T) {
+	for _, body := range []string{whole, stream} {
+		r := start(t, script(step{}), nil)
+		resp, err := r.do(keyed(), chat, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(resp.Body)
+		for range 2 {
+			if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+				t.Errorf("%d, %v", n, err)
+			}
+		}
+		resp.Body.Close()
+	}
+}
+
 // TestGap: content feeds the gap timeout, keep-alives do not.
 func TestGap(t *testing.T) {
 	p := fast()

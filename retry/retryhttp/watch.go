@@ -12,52 +12,79 @@ import (
 
 // watch ends an attempt that takes too long: the time to response headers or to the
 // whole answer first, the gap between content events of a stream afterwards. It is
-// clock.Watch without what that allocates, and feeding it costs no timer.
+// clock.Watch without what that allocates, and feeding it costs no timer: watches, with
+// their timer and their context, serve one attempt after the other as long as none of
+// them was cancelled.
 type watch struct {
-	timer clock.Timer
-	clock clock.Clock
-	fed   atomic.Int64 // Unix nanoseconds of the last content
+	life   context.Context // of the attempt
+	end    context.CancelCauseFunc
+	timer  clock.Timer
+	clock  clock.Clock
+	leaves func()       // the caller's context is done
+	fed    atomic.Int64 // Unix nanoseconds of the last content
 
 	mu     sync.Mutex
-	cancel context.CancelCauseFunc // nil = not in use
-	gap    time.Duration           // 0 = still the first span
-	cause  error                   // why it has fired, nil as long as it has not
+	parent context.Context // the caller's; nil = not in use
+	stop   func() bool     // of waiting for the caller, nil where it cannot leave
+	gap    time.Duration   // 0 = still the first span
+	cause  error           // the timeout that has fired, nil as long as none has
+	used   bool            // life has ended
 }
 
-// watchPool keeps watches, and their timers, for further attempts.
+// watchPool keeps watches for further attempts.
 type watchPool struct {
 	clock clock.Clock
 	pool  sync.Pool
 }
 
-// start watches an attempt: ctx is cancelled after limit.
-func (p *watchPool) start(ctx context.Context, limit time.Duration) (context.Context, *watch) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// start watches an attempt: its life ends after limit, or with parent.
+func (p *watchPool) start(parent context.Context, limit time.Duration) *watch {
 	w, ok := p.pool.Get().(*watch)
 	if !ok {
-		w = &watch{clock: p.clock, cancel: cancel}
-		w.timer = p.clock.AfterFunc(limit, w.fire)
-		return ctx, w
+		w = &watch{clock: p.clock}
+		w.life, w.end = context.WithCancelCause(context.Background())
+		w.leaves = w.parentLeaves
 	}
 	w.mu.Lock()
-	w.cancel, w.gap, w.cause = cancel, 0, nil
+	w.parent, w.gap, w.cause = parent, 0, nil
 	w.mu.Unlock()
-	w.timer.Reset(limit)
-	return ctx, w
+	if parent.Done() != nil {
+		w.stop = context.AfterFunc(parent, w.leaves)
+	}
+	if ok {
+		w.timer.Reset(limit)
+	} else {
+		w.timer = p.clock.AfterFunc(limit, w.fire)
+	}
+	return w
 }
 
-// stop frees the context. The watch must not be used afterwards.
-func (p *watchPool) stop(w *watch) {
+// release ends the watch, which must not be used afterwards. clean: the transport is
+// through with the attempt, so that its life may become another one's.
+func (p *watchPool) release(w *watch, clean bool) {
 	stopped := w.timer.Stop()
-	w.mu.Lock()
-	cancel := w.cancel
-	w.cancel = nil
-	w.mu.Unlock()
-	if cancel != nil {
-		cancel(context.Canceled)
+	if w.stop != nil {
+		stopped = w.stop() && stopped
+		w.stop = nil
 	}
-	if stopped { // else fire may be about to run
+	w.mu.Lock()
+	w.parent = nil
+	clean = clean && stopped && !w.used // not stopped: a callback may be about to run
+	w.used = w.used || !clean
+	w.mu.Unlock()
+	if clean {
 		p.pool.Put(w)
+		return
+	}
+	w.end(context.Canceled)
+}
+
+func (w *watch) parentLeaves() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.parent != nil {
+		w.used = true
+		w.end(context.Cause(w.parent))
 	}
 }
 
@@ -77,7 +104,7 @@ func (w *watch) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.cancel == nil:
+	case w.parent == nil || w.used:
 		return
 	case w.gap == 0:
 		w.cause = retry.ErrAttemptTimeout
@@ -89,7 +116,8 @@ func (w *watch) fire() {
 		}
 		w.cause = retry.ErrGapTimeout
 	}
-	w.cancel(w.cause)
+	w.used = true
+	w.end(w.cause)
 }
 
 // fired is the timeout that has ended the attempt, nil without one.
