@@ -62,6 +62,10 @@ chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest a
 detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (about 6 minutes on 2 cores)
 	@$(GO) run ./test/detectorbench
 
+.PHONY: detector-bench
+detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (about 6 minutes on 2 cores)
+	@$(GO) run ./test/detectorbench
+
 fuzz: ## a minute on every fuzz target
 	@for p in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

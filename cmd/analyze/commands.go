@@ -15,7 +15,7 @@ func newCommand(s app.Streams) *cobra.Command {
 		Short: "Tell what retries did",
 		Long:  "analyze tells from the attempt records of a store what retries did: how much they\namplified, what they rescued, hid, wasted and cost.",
 	}, s)
-	root.AddCommand(reportCommand(s), seriesCommand(s), opCommand(s), statusCommand(s), watchCommand(s), serveCommand(s), rulesCommand(s), classifyCommand(s), simulateCommand(s), costCommand(s), migrateCommand(s), finaliseCommand(s), doctorCommand(s))
+	root.AddCommand(reportCommand(s), seriesCommand(s), opCommand(s), statusCommand(s), watchCommand(s), serveCommand(s), rulesCommand(s), detectCommand(s), classifyCommand(s), simulateCommand(s), costCommand(s), migrateCommand(s), finaliseCommand(s), doctorCommand(s))
 	return root
 }
 

@@ -67,7 +67,7 @@ func forbidden(from, imported string, standard bool) string {
 		return "adapters do not know each other"
 	case a != "" && strings.HasPrefix(imported, "internal/app"):
 		return "an adapter does not know app"
-	case owner("internal/metrics", "internal/rollup", "internal/wire", "internal/query", "internal/export", "internal/format") && b != "":
+	case owner("internal/metrics", "internal/rollup", "internal/wire", "internal/query", "internal/export", "internal/format", "internal/detect") && b != "":
 		return "what belongs to all knows no adapter"
 	case from == "cmd/engine" && strings.HasPrefix(imported, "internal/") && b != "engine":
 		return "cmd/engine knows internal/engine only"
@@ -91,7 +91,7 @@ func adapter(path string) string {
 	}
 	name, _, _ := strings.Cut(rest, "/")
 	switch name {
-	case "app", "metrics", "rollup", "wire", "query", "export", "format":
+	case "app", "metrics", "rollup", "wire", "query", "export", "format", "detect":
 		return ""
 	case "ingestd", "spool": // the service around internal/ingest and its disk queue
 		return "ingest"

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"sync"
+	"time"
+
+	"github.com/retrylens/retrylens/internal/alerts/expr"
+	"github.com/retrylens/retrylens/internal/detect"
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// detectQuery asks for what the detector judges at a moment, a whole multiple of
+// detect.Interval: the operations of detect.Span by series and interval, as of then.
+func detectQuery(at time.Time) metrics.Query {
+	return metrics.Query{
+		From: at.Add(-detect.Span), To: at, AsOf: at, Bucket: detect.Interval,
+		GroupBy: []metrics.Dimension{metrics.DimTenant, metrics.DimProvider, metrics.DimModel},
+	}
+}
+
+// samplesOf makes the samples of a moment from the answer to detectQuery: one of all, and
+// one of every series. Quantiles are those of the samples that rows keep; of rows without
+// them there are none.
+func samplesOf(r *metrics.Report) []detect.Sample {
+	bySeries := map[detect.Key][]metrics.Row{}
+	for _, row := range r.Rows {
+		k := detect.Key{Tenant: row.Dims[0], Provider: row.Dims[1], Model: row.Dims[2]}
+		bySeries[k] = append(bySeries[k], row)
+	}
+	out := []detect.Sample{sampleOf(detect.All, r.To, r.Rows)}
+	for k, rows := range bySeries {
+		out = append(out, sampleOf(k, r.To, rows))
+	}
+	return out
+}
+
+func sampleOf(k detect.Key, at time.Time, rows []metrics.Row) detect.Sample {
+	s := detect.Sample{Key: k, At: at}
+	var recent []metrics.Row
+	for i := range rows {
+		row := &rows[i]
+		slot := int(row.Bucket.Sub(at.Add(-detect.Span)) / detect.Interval)
+		if slot < 0 || slot >= detect.SpanSlots {
+			continue
+		}
+		counts := detect.CountsOf(&row.Counters)
+		s.Slots[slot].Add(&counts, 1)
+		if slot >= detect.SpanSlots-detect.RecentSlots {
+			recent = append(recent, *row)
+		}
+	}
+	whole := metrics.Merge(metrics.Key{}, rows...)
+	s.Window, s.Recent = viewOf(&whole), viewOf(new(metrics.Merge(metrics.Key{}, recent...)))
+	for class, n := range whole.ErrorsByClass {
+		if s.ErrorsByClass == nil {
+			s.ErrorsByClass = map[string]int64{}
+		}
+		s.ErrorsByClass[class] = int64(n) //nolint:gosec // a count of five minutes
+	}
+	return s
+}
+
+func viewOf(row *metrics.Row) detect.View {
+	v := detect.View{Counts: detect.CountsOf(&row.Counters)}
+	if row.Samples != nil && row.Latency.P50.Set {
+		v.Delivered = int64(row.Samples.Latency.Count()) //nolint:gosec // a count of five minutes
+		v.P50MS, v.P99MS = max(0, row.Latency.P50.Value), max(0, row.Latency.P99.Value)
+	}
+	return v
+}
+
+// verdicts are the latest evaluations, for the conditions of alert rules. It is safe for
+// concurrent use.
+type verdicts struct {
+	mu     sync.Mutex
+	latest map[detect.Key]detect.Evaluation
+}
+
+func (v *verdicts) set(evaluations []detect.Evaluation) {
+	latest := make(map[detect.Key]detect.Evaluation, len(evaluations))
+	for _, e := range evaluations {
+		latest[e.Key] = e
+	}
+	v.mu.Lock()
+	v.latest = latest
+	v.mu.Unlock()
+}
+
+// State implements alerts.Verdicts: names of states, and of signs. What is not judged is
+// not known.
+func (v *verdicts) State(series map[metrics.Dimension]string, name string) expr.Truth {
+	k := detect.All
+	if len(series) > 0 {
+		k = detect.Key{Tenant: series[metrics.DimTenant], Provider: series[metrics.DimProvider], Model: series[metrics.DimModel]}
+	}
+	v.mu.Lock()
+	e, ok := v.latest[k]
+	v.mu.Unlock()
+	switch {
+	case !ok || !e.Judged && !e.State.Pages():
+		return expr.Unknown
+	case e.Is(name):
+		return expr.True
+	}
+	return expr.False
+}

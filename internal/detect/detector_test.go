@@ -1,0 +1,229 @@
+package detect_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/retrylens/retrylens/internal/detect"
+)
+
+// TestMaskedOutage: said at once, held, then two clean evaluations of recovery.
+func TestMaskedOutage(t *testing.T) {
+	s := newStory(t, detect.Options{}).hours(usual, 3).says(detect.Healthy).votes()
+	s.next(bad, 1).says(detect.MaskedOutage)
+	s.votes(detect.VoteAmplification, detect.VoteRetryRatio, detect.VoteRetrySuccess, detect.VoteP50, detect.VoteP99)
+	began := s.at
+	if !s.Changed() || s.Previous != detect.Healthy || !s.Since.Equal(began) || !s.Incident.Equal(began) || s.Baseline != detect.SourceDay {
+		t.Errorf("%+v", s.Evaluation)
+	}
+	s.next(bad, 40).says(detect.MaskedOutage)
+	if s.Changed() || !s.Since.Equal(began) {
+		t.Errorf("still on: %+v", s.Evaluation)
+	}
+	s.next(usual, 1).says(detect.Recovering)
+	if !s.Incident.Equal(began) {
+		t.Errorf("the recovery is part of the incident: %+v", s.Evaluation)
+	}
+	s.next(usual, 1).says(detect.Recovering).next(usual, 1).says(detect.Healthy)
+	if !s.Incident.IsZero() {
+		t.Errorf("the incident is over: %+v", s.Evaluation)
+	}
+}
+
+// TestVotesNeeded: three, the first among them; two of the others do without it in vain.
+func TestVotesNeeded(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape shape
+		want  detect.State
+	}{
+		"all":                             {bad, detect.MaskedOutage},
+		"retries and both latencies":      {shape{operations: 200, extra: 4, p50: 4000, p99: 30_000}, detect.MaskedOutage},
+		"retries that fail, p99":          {shape{operations: 200, extra: 4, retriesFail: 1, p99: 30_000}, detect.MaskedOutage},
+		"retries only":                    {shape{operations: 200, extra: 4}, detect.Flaky},
+		"retries and p99":                 {shape{operations: 200, extra: 4, p99: 30_000}, detect.Flaky},
+		"latencies only":                  {shape{operations: 200, p50: 4000, p99: 30_000}, detect.Healthy},
+		"latencies, two retries in all":   {shape{operations: 200, p50: 4000, p99: 30_000, extra: 1, only: 2}, detect.Healthy},
+		"faster":                          {shape{operations: 200, extra: 4, p50: 500, p99: 900}, detect.Flaky},
+		"redelivered and slow":            {shape{operations: 200, redelivered: 4, p50: 40_000, p99: 90_000}, detect.MaskedOutage},
+		"submitted twice, refused":        {shape{operations: 200, refused: 8, p50: 3000, p99: 30_000}, detect.Healthy},
+		"submitted twice, replayed":       {shape{operations: 200, served: 8, refused: 4, p50: 3000, p99: 30_000}, detect.Healthy},
+		"blip of half a minute":           {shape{operations: 200, extra: 10, retriesFail: 4, p50: 4000, p99: 30_000, only: 3}, detect.Flaky},
+		"a minute and a quarter":          {shape{operations: 200, extra: 10, retriesFail: 3, p50: 4000, p99: 30_000, only: 5}, detect.MaskedOutage},
+		"nobody is rescued":               {shape{operations: 200, extra: 4, retriesFail: 4, p50: 4000, p99: 30_000}, detect.Flaky},
+		"errors":                          {shape{operations: 200, extra: 4, retriesFail: 2, failed: 2, p50: 4000, p99: 30_000}, detect.Outage},
+		"errors only":                     {shape{operations: 200, failed: 1}, detect.Outage},
+		"errors of half a minute":         {shape{operations: 200, failed: 6, only: 3}, detect.Healthy},
+		"five times the operations":       {shape{operations: 1000, p50: 2100}, detect.Healthy},
+		"nineteen operations are no case": {shape{operations: 0, extra: 4}, detect.Healthy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newStory(t, detect.Options{}).hours(usual, 3).next(c.shape, 1).says(c.want)
+		})
+	}
+}
+
+// TestMinimumSample is 20 operations: before, at, after the edge.
+func TestMinimumSample(t *testing.T) {
+	low := shape{operations: 20, extra: 1, retriesFail: 0, p50: 9000, p99: 60_000}
+	for min, want := range map[int64]bool{19: true, 20: true, 21: false} {
+		s := newStory(t, detect.Options{MinOperations: min}).hours(shape{operations: 40}, 3).next(low, 1)
+		if s.Judged != want || want == (s.State == detect.Healthy) || !want && len(s.Votes) > 0 {
+			t.Errorf("at least %d of 20: %+v", min, s.Evaluation)
+		}
+	}
+}
+
+// TestSmallWindowHoldsTheState for ten minutes.
+func TestSmallWindowHoldsTheState(t *testing.T) {
+	s := newStory(t, detect.Options{}).hours(usual, 3).next(bad, 4).says(detect.MaskedOutage)
+	s.next(shape{}, 39).says(detect.MaskedOutage)
+	if s.Judged {
+		t.Error("judged without operations")
+	}
+	s.next(shape{}, 1).says(detect.Healthy)
+}
+
+// TestFrozenWhileFiring: an incident of two days teaches nothing.
+func TestFrozenWhileFiring(t *testing.T) {
+	s := newStory(t, detect.Options{}).hours(usual, 3).hours(bad, 48).says(detect.MaskedOutage)
+	if b := float64(s.Tests[3].Baseline); b < 1900 || b > 2100 {
+		t.Errorf("the baseline of p50 has become %v", b)
+	}
+}
+
+// TestRunUpIsNotLearned: what came in the half hour before an incident was part of it.
+func TestRunUpIsNotLearned(t *testing.T) {
+	slow := shape{operations: 200, p50: 2600, p99: 16_000}
+	s := newStory(t, detect.Options{}).hours(usual, 2).next(slow, 100).next(bad, 40).says(detect.MaskedOutage).next(usual, 60).says(detect.Healthy)
+	if b := float64(s.Tests[3].Baseline); b > 2100 {
+		t.Errorf("the baseline of p50 has become %v", b)
+	}
+}
+
+// TestColdStart: floors say what is too much before anything has been learned.
+func TestColdStart(t *testing.T) {
+	s := newStory(t, detect.Options{}).next(usual, 10).says(detect.Healthy)
+	if s.Baseline != detect.SourceFloors {
+		t.Errorf("baseline %q", s.Baseline)
+	}
+	s.next(bad, 1).says(detect.Flaky) // its latencies may be usual, for all that is known
+	s.next(shape{operations: 200, extra: 6, retriesFail: 1, p50: 30_000, p99: 120_000}, 1).says(detect.MaskedOutage)
+	newStory(t, detect.Options{}).next(shape{operations: 200, failed: 2}, 1).says(detect.Outage)
+}
+
+// TestAnotherLevelOfLatencyBecomesUsual: a deploy, two hours ago, is no vote for ever.
+func TestAnotherLevelOfLatencyBecomesUsual(t *testing.T) {
+	slower := shape{operations: 200, p50: 3200, p99: 19_000}
+	s := newStory(t, detect.Options{}).hours(usual, 24).hours(slower, 1)
+	s.says(detect.Healthy).votes(detect.VoteP50, detect.VoteP99)
+	s.hours(slower, 4).says(detect.Healthy).votes()
+	s.hours(usual, 4).says(detect.Healthy).next(slower, 1).votes(detect.VoteP50, detect.VoteP99)
+}
+
+// TestDrift: what comes too slowly for any window is summed up.
+func TestDrift(t *testing.T) {
+	s := newStory(t, detect.Options{}).hours(shape{operations: 400}, 12)
+	creeping := shape{operations: 400, extra: 4, p50: 2200, p99: 13_000}
+	found := false
+	for range 3 * 240 {
+		if s.next(creeping, 1); s.State == detect.MaskedOutage {
+			found = true
+		}
+	}
+	if !found {
+		t.Errorf("never said: %+v", s.Tests)
+	}
+}
+
+// TestMetastable: first attempts are fine again, amplification is not.
+func TestMetastable(t *testing.T) {
+	still := shape{operations: 200, hidden: 5, p50: 4000, p99: 30_000}
+	s := newStory(t, detect.Options{}).hours(usual, 3).next(still, 1)
+	if s.Is(string(detect.SignMetastable)) {
+		t.Error("said before any incident")
+	}
+	s = newStory(t, detect.Options{}).hours(usual, 3).next(bad, 4)
+	if s.Is(string(detect.SignMetastable)) {
+		t.Error("said while first attempts fail")
+	}
+	if s.next(still, 1); !s.Is(string(detect.SignMetastable)) {
+		t.Errorf("not said: %+v", s.Evaluation)
+	}
+}
+
+// TestHiddenLayer: a tenth of the operations has hidden calls, before, at, after the edge.
+func TestHiddenLayer(t *testing.T) {
+	for hidden, want := range map[int64]bool{0: false, 1: true, 5: true} {
+		s := newStory(t, detect.Options{}).next(shape{operations: 200, hidden: hidden}, 1)
+		if s.Is(string(detect.SignHiddenLayer)) != want {
+			t.Errorf("%d of 10: %v", hidden, s.Signs)
+		}
+	}
+	two := usual.sample(gpt, monday)
+	two.Window.LayerAttempts, two.Window.LayerUpstreamCalls = 20, 30
+	d, _ := detect.New(detect.Options{})
+	if e, _, _ := d.Evaluate(two); !e.Is(string(detect.SignHiddenLayer)) {
+		t.Errorf("layer_factor 1.5: %v", e.Signs)
+	}
+}
+
+// TestHourOfTheWeek: after three weeks an hour that is always slower is not slow.
+func TestHourOfTheWeek(t *testing.T) {
+	s := newStory(t, detect.Options{})
+	night := shape{operations: 200, p50: 5000, p99: 25_000}
+	for range 22 * 24 {
+		what := usual
+		if s.at.Hour() == 3 {
+			what = night
+		}
+		s.hours(what, 1)
+	}
+	for s.at.Hour() != 3 {
+		s.hours(usual, 1)
+	}
+	s.next(night, 100).says(detect.Healthy).votes()
+	if s.Baseline != detect.SourceWeek {
+		t.Errorf("baseline %q", s.Baseline)
+	}
+	if s.hours(usual, 8).next(night, 1); len(s.Votes) != 2 {
+		t.Errorf("slow at another hour: votes %v", s.Votes)
+	}
+}
+
+// TestConfirm asks for a second evaluation that says the same.
+func TestConfirm(t *testing.T) {
+	s := newStory(t, detect.Options{Confirm: 2}).hours(usual, 3)
+	s.next(bad, 1).says(detect.Healthy).next(usual, 1).next(bad, 1).says(detect.Healthy).next(bad, 1).says(detect.MaskedOutage)
+}
+
+func TestRoundGoesOnWithoutOperations(t *testing.T) {
+	d, err := detect.New(detect.Options{MaxSeries: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(model string) detect.Key { return detect.Key{Tenant: "t", Provider: "p", Model: model} }
+	first, err := d.Round(monday, []detect.Sample{*usual.sample(key("b"), monday), *usual.sample(detect.All, monday), *usual.sample(key("a"), monday)})
+	if err != nil || len(first) != 3 || first[0].Key != detect.All || first[1].Model != "a" {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	next := monday.Add(detect.Interval)
+	second, err := d.Round(next, []detect.Sample{*usual.sample(key("c"), next)})
+	if err != nil || len(second) != 3 || second[1].Judged || d.Skipped() != 1 {
+		t.Errorf("%+v, %v, %d skipped", second, err, d.Skipped())
+	}
+	if _, err = d.Round(monday, nil); err == nil || !strings.Contains(err.Error(), "cannot be at") {
+		t.Errorf("back in time: %v", err)
+	}
+	if n := d.Forget(next); n != 2 || len(d.Keys()) != 1 {
+		t.Errorf("%d forgotten, %v left", n, d.Keys())
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []detect.Options{{Joint: -1}, {MinOperations: -1}, {HoldSmall: -time.Second}, {Votes: detect.VoteOptions{P50Score: -2}}} {
+		if _, err := detect.New(o); err == nil {
+			t.Errorf("%+v is no error", o)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package detect
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// How time is cut.
+const (
+	Interval = 15 * time.Second // between evaluations, which lie on whole multiples of it
+	Span     = 5 * time.Minute  // of the operations that one is about
+	// Recent is the newest part of the span: what an onset and an end show in first.
+	Recent = 2 * time.Minute
+
+	// SpanSlots and RecentSlots are these in intervals.
+	SpanSlots   = int(Span / Interval)
+	RecentSlots = int(Recent / Interval)
+)
+
+// Key names a series. [All] is all of them together.
+type Key struct {
+	Tenant   string `json:"tenant"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+// All is the series of all operations. No tenant is called so: * is no character of a
+// provider, and a tenant or model of that name is not treated as this.
+var All = Key{"*", "*", "*"}
+
+// Compare orders keys by tenant, provider and model, All first.
+func (k Key) Compare(o Key) int {
+	switch {
+	case k == o:
+		return 0
+	case k == All:
+		return -1
+	case o == All:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.Provider, o.Provider), cmp.Compare(k.Model, o.Model))
+}
+
+// Counts are counters of operations, by the names of docs/metrics.md. They add up.
+type Counts struct {
+	Operations, Succeeded, Failed       int64
+	Attempts, Retries, RetrySuccesses   int64
+	FirstAttempts, FirstSuccesses       int64 // of position 0
+	FailedAttempts                      int64 // counted records whose delivery is not full
+	UpstreamCalls, HiddenCalls          int64
+	DuplicatesServed, DuplicatesRefused int64
+	LayerUpstreamCalls, LayerAttempts   int64
+}
+
+// CountsOf takes what is needed from the counters of a report.
+func CountsOf(c *metrics.Counters) Counts {
+	n := func(v uint64) int64 { return int64(v) } //nolint:gosec // counts of operations of five minutes
+	return Counts{
+		Operations: n(c.Operations), Succeeded: n(c.Succeeded), Failed: n(c.Failed),
+		Attempts: n(c.Attempts), Retries: n(c.Retries), RetrySuccesses: n(c.RetrySuccesses),
+		FirstAttempts: n(c.AttemptsByPosition["0"]), FirstSuccesses: n(c.SuccessesByPosition["0"]),
+		FailedAttempts: n(c.FailedAttempts), UpstreamCalls: n(c.UpstreamCalls), HiddenCalls: n(c.HiddenCalls),
+		DuplicatesServed: n(c.DuplicatesServed), DuplicatesRefused: n(c.DuplicatesRefused),
+		LayerUpstreamCalls: n(c.LayerUpstreamCalls), LayerAttempts: n(c.LayerAttempts),
+	}
+}
+
+// Add adds o, times sign.
+func (c *Counts) Add(o *Counts, sign int64) {
+	c.Operations += sign * o.Operations
+	c.Succeeded += sign * o.Succeeded
+	c.Failed += sign * o.Failed
+	c.Attempts += sign * o.Attempts
+	c.Retries += sign * o.Retries
+	c.RetrySuccesses += sign * o.RetrySuccesses
+	c.FirstAttempts += sign * o.FirstAttempts
+	c.FirstSuccesses += sign * o.FirstSuccesses
+	c.FailedAttempts += sign * o.FailedAttempts
+	c.UpstreamCalls += sign * o.UpstreamCalls
+	c.HiddenCalls += sign * o.HiddenCalls
+	c.DuplicatesServed += sign * o.DuplicatesServed
+	c.DuplicatesRefused += sign * o.DuplicatesRefused
+	c.LayerUpstreamCalls += sign * o.LayerUpstreamCalls
+	c.LayerAttempts += sign * o.LayerAttempts
+}
+
+// View is what is known of the operations that start in a part of time.
+type View struct {
+	Counts
+	Delivered int64 // operations that have a latency
+	P50MS     int64 // of them; 0 without any
+	P99MS     int64
+}
+
+// Sample is what an evaluation is made from.
+type Sample struct {
+	Key    Key
+	At     time.Time         // the end of the window and its as_of; a multiple of Interval
+	Window View              // the last Span
+	Recent View              // the last Recent
+	Slots  [SpanSlots]Counts // of Window, the oldest first
+
+	ErrorsByClass map[string]int64 // of Window; nil = none
+}

@@ -1,0 +1,270 @@
+package detect
+
+import (
+	"hash/fnv"
+	"math"
+	"time"
+)
+
+// series is what is remembered of one.
+type series struct {
+	key     Key
+	state   State
+	since   time.Time
+	began   time.Time // of the trouble; zero = none
+	fell    bool      // first attempts have done worse than usual in it
+	last    time.Time // evaluation
+	judged  time.Time // last evaluation with enough operations
+	strikes int       // evaluations in a row that said what pages
+	strike  State     // said by them
+	clean   int       // evaluations in a row without votes, while recovering
+
+	history history
+	base    baseline
+	shape   *profile // nil until something is learned
+	drifts  [6]float64
+	shifted [2]int // samples in a row in which p50, p99 were elsewhere: above 0 higher, below 0 lower
+	learned int
+	classes classRates
+}
+
+func newSeries(k Key, at time.Time) *series {
+	return &series{key: k, state: Healthy, since: at, base: coldBaseline()}
+}
+
+// evaluate judges a sample and learns from it.
+func (s *series) evaluate(o *Options, m *baseliner, sample *Sample) Evaluation {
+	at := sample.At
+	e := Evaluation{At: at, Key: s.key, Votes: []Vote{}, Signs: []Sign{}, Tests: []Test{}, Figures: sample.Window.Figures(), Recent: sample.Recent.Figures(), Baseline: s.base.Source}
+	before := s.state
+	if sample.Window.Operations >= o.MinOperations {
+		j := o.judge(sample, &s.base, s.shape, &s.drifts)
+		s.step(o, sample, &j)
+		s.describe(&e, sample, &j)
+		s.learn(m, sample, &j)
+		s.judged = at
+	} else {
+		s.strikes = 0
+		if s.state != Healthy && at.Sub(s.judged) >= o.HoldSmall {
+			s.enter(Healthy, at)
+		}
+	}
+	if s.state != before {
+		e.Previous = before
+	}
+	e.State, e.Since, e.Incident = s.state, s.since, s.began
+	s.last = at
+	return e
+}
+
+// step moves the state on.
+func (s *series) step(o *Options, sample *Sample, j *judgement) {
+	said := o.verdict(j)
+	if s.state == MaskedOutage && j.tests[testErrors].Held {
+		said = Outage // that it is no blip is known already
+	}
+	if !said.Pages() {
+		s.strikes = 0
+		s.calm(o, sample, j, said)
+		return
+	}
+	if said != s.strike {
+		s.strikes = 0
+	}
+	s.strike = said
+	if s.strikes++; s.strikes >= o.Confirm || s.state.Pages() {
+		s.enter(said, sample.At)
+	}
+}
+
+// verdict is what a judgement says by itself.
+func (o *Options) verdict(j *judgement) State {
+	switch {
+	case j.errors:
+		return Outage
+	case j.climbing() && j.others() >= 2 && j.fresh && j.rescued && j.beyond && !j.tests[testErrors].Held && (j.joint >= o.Joint || j.drift):
+		return MaskedOutage
+	case j.flaky:
+		return Flaky
+	}
+	return Healthy
+}
+
+// calm is a step without a verdict that pages.
+func (s *series) calm(o *Options, sample *Sample, j *judgement, said State) {
+	switch {
+	case s.state.Pages() && s.goesOn(o, sample, j): // hysteresis
+	case s.state.Pages():
+		s.enter(Recovering, sample.At)
+		s.clean = 1
+	case s.state == Recovering:
+		if s.clean++; s.clean > o.Clean {
+			s.enter(said, sample.At)
+		}
+	default:
+		s.enter(said, sample.At)
+	}
+}
+
+// goesOn tells whether the last two minutes still show what the state is about, at half of
+// what it took to say so.
+func (s *series) goesOn(o *Options, sample *Sample, j *judgement) bool {
+	c := comparison{o: o, s: sample, b: s.base}
+	newest := &sample.Recent
+	if 4*newest.Operations < sample.Window.Operations { // answers come late: what is known of the newest are the quick ones
+		newest = &sample.Window
+	}
+	if s.state == Outage {
+		score, change := c.errors(ofRecent, newest)
+		return score >= o.Votes.ErrorScore/2 && change >= o.Votes.ErrorChange/2
+	}
+	return j.fresh && c.excess(newest) >= c.mostUsual() && j.others() > 0
+}
+
+func (s *series) enter(state State, at time.Time) {
+	if state == s.state {
+		return
+	}
+	if state.Pages() && s.began.IsZero() {
+		s.began = at
+		s.history.waiting = s.history.waiting[:0] // its run-up is not usual
+	}
+	if state == Healthy || state == Flaky {
+		s.began, s.fell = time.Time{}, false
+	}
+	s.state, s.since, s.clean = state, at, 0
+}
+
+// describe fills in what was judged.
+func (s *series) describe(e *Evaluation, sample *Sample, j *judgement) {
+	e.Judged, e.Tests = true, append(e.Tests, j.tests[:]...)
+	for i := range j.tests {
+		if j.tests[i].Held {
+			e.Votes = append(e.Votes, j.tests[i].Vote)
+		}
+	}
+	e.Signs = append(e.Signs, s.signs(sample, j)...)
+	e.Classes = s.classes.shares(sample)
+	if s.base.Source == SourceDay && s.shape.known(hourOfWeek(sample.At)) {
+		e.Baseline = SourceWeek
+	}
+}
+
+// Edges of the signs.
+const (
+	metastableExcess = 0.2
+	metastableSlack  = 0.02
+	fallen           = 0.05
+	hiddenShare      = 0.1
+	hiddenFactor     = 1.5
+	hiddenCalls      = 5
+)
+
+func (s *series) signs(sample *Sample, j *judgement) (signs []Sign) {
+	r := &sample.Recent
+	calls, _ := r.extra()
+	first := ratio(r.FirstSuccesses, r.FirstAttempts) - s.base.FirstSuccess
+	s.fell = s.fell || !s.began.IsZero() && r.FirstAttempts > 0 && first < -fallen
+	if s.fell && j.fresh && ratio(calls, r.Operations) >= metastableExcess && first >= -metastableSlack {
+		signs = append(signs, SignMetastable)
+	}
+	w := &sample.Window
+	if w.HiddenCalls >= hiddenCalls && ratio(w.HiddenCalls, w.Operations) >= hiddenShare ||
+		w.LayerUpstreamCalls-w.LayerAttempts >= hiddenCalls && ratio(w.LayerUpstreamCalls, w.LayerAttempts) >= hiddenFactor {
+		signs = append(signs, SignHiddenLayer)
+	}
+	return signs
+}
+
+// learn takes a sample into the history, every learnEvery, unless it is part of an incident.
+func (s *series) learn(m *baseliner, sample *Sample, j *judgement) {
+	if !s.due(sample.At) {
+		return
+	}
+	s.drift(j)
+	if s.state.Pages() || s.state == Recovering {
+		return
+	}
+	s.shift(j)
+	e, ok := s.history.take(newEntry(sample))
+	s.classes.learn(sample)
+	if !ok {
+		return
+	}
+	if s.shape == nil {
+		s.shape = &profile{}
+	}
+	s.shape.learn(e, &s.base)
+	if s.learned++; s.learned <= 3*warm || s.learned%3 == 0 {
+		s.base = m.make(&s.history, s.shape)
+	}
+}
+
+// due spreads the series over the time between samples.
+func (s *series) due(at time.Time) bool {
+	h := fnv.New32a()
+	for _, part := range []string{s.key.Tenant, s.key.Provider, s.key.Model} {
+		_, _ = h.Write([]byte(part)) // never fails
+		_, _ = h.Write([]byte{0})
+	}
+	return (at.UnixMilli()/Interval.Milliseconds()+int64(h.Sum32()))%int64(SpanSlots) == 0
+}
+
+// Of a CUSUM: what is taken off every score, and the most that one adds.
+const (
+	driftSlack = 1
+	driftMost  = 3
+)
+
+// drift sums up how far windows that share no operation lie on the wrong side: what comes
+// too slowly for any one of them.
+func (s *series) drift(j *judgement) {
+	if s.base.Source == SourceFloors {
+		return
+	}
+	for i := range s.drifts {
+		s.drifts[i] = max(0, s.drifts[i]+math.Min(driftMost, float64(j.tests[i].Score))-driftSlack)
+	}
+}
+
+// settled is how many samples in a row make another level of latency the usual one: two
+// hours.
+const settled = 24
+
+// shift notices a latency that has moved for good while nothing is retried: a deploy,
+// another model behind the name. It forgets what was before.
+func (s *series) shift(j *judgement) {
+	if s.base.Source == SourceFloors {
+		return
+	}
+	for i, t := range [...]int{testP50, testP99} {
+		score := float64(j.tests[t].Score)
+		switch {
+		case j.climbing() || math.Abs(score) < 2:
+			s.shifted[i] = 0
+		case score > 0:
+			s.shifted[i] = max(0, s.shifted[i]) + 1
+		default:
+			s.shifted[i] = min(0, s.shifted[i]) - 1
+		}
+		if s.shifted[i] >= settled || s.shifted[i] <= -settled {
+			s.forget(t)
+			s.shifted[i] = 0
+		}
+	}
+}
+
+// forget the latencies of before the shift.
+func (s *series) forget(test int) {
+	nan := float32(math.NaN())
+	s.history.split(settled-quarantine, func(e *entry) {
+		for p := range e.Latency {
+			if test == testP50 {
+				e.Latency[p].P50 = nan
+			} else {
+				e.Latency[p].P99 = nan
+			}
+		}
+	})
+	s.drifts[test] = 0
+}
