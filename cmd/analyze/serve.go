@@ -23,8 +23,10 @@ Prometheus at /metrics, tells its health at /healthz and /readyz, and runs the
 finaliser. It evaluates alert rules and tells Alertmanagers, webhooks and standard output;
 of several analyzers on one store one does.
 
-It starts without its store and waits for it. It asks nobody who they are, so it listens
-on loopback only, unless --insecure says otherwise.`,
+Its pages are for people: / is the one to open when something is wrong (docs/ui.md).
+
+It starts without its store and waits for it. It listens on loopback only, unless --auth
+names those who may read, or --insecure lets everybody.`,
 		Example: `  analyze serve
   analyze serve --listen 127.0.0.1:0 --store clickhouse://reader:secret@db:9000/retrylens --no-finalise`,
 		Args: cli.NoArgs,
@@ -45,6 +47,7 @@ on loopback only, unless --insecure says otherwise.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Listen, "listen", app.DefaultConsoleListen, "`ADDRESS` to listen on; port 0 takes a free one")
 	f.BoolVar(&o.Insecure, "insecure", false, "listen elsewhere than on loopback: everybody who can reach it may read")
+	f.StringVar(&o.Auth, "auth", "", "`FILE` of the tokens of those who may read, as of ingest serve --tokens; a token for some tenants shows those only")
 	f.BoolVar(&o.NoFinalise, "no-finalise", false, "leave the rollups to another analyze serve or finalise")
 	f.IntVar(&o.TopSeries, "top-series", app.DefaultTopSeries, "how many tenants × providers × models /metrics shows; the others are one series")
 	addAlertFlags(cmd, &o.Alerts)

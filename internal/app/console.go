@@ -40,6 +40,7 @@ type ConsoleOptions struct {
 	Store      StoreOptions
 	Listen     string // "" = DefaultConsoleListen
 	Insecure   bool   // may listen elsewhere than on loopback, for everybody who can reach it
+	Auth       string // file of the tokens of those who may read; "" = everybody who can reach it
 	NoFinalise bool   // leave the rollups to others
 	TopSeries  int    // of /metrics, a window; 0 = DefaultTopSeries
 	Alerts     AlertOptions
@@ -53,8 +54,9 @@ type ConsoleOptions struct {
 
 // Console serves the API and /metrics, and keeps the rollups up to date.
 type Console struct {
-	o      ConsoleOptions
-	logger *slog.Logger
+	o       ConsoleOptions
+	logger  *slog.Logger
+	viewers *viewers
 }
 
 // NewConsole checks the options.
@@ -68,13 +70,17 @@ func NewConsole(o ConsoleOptions) (*Console, error) {
 	switch {
 	case o.TopSeries < 0:
 		return nil, usagef("--top-series must be positive, got %d", o.TopSeries)
-	case !o.Insecure && !ingestd.Loopback(o.Listen):
-		return nil, usagef("--listen %.60s is not a loopback address: add --insecure if everybody who can reach it may read", o.Listen)
+	case !o.Insecure && o.Auth == "" && !ingestd.Loopback(o.Listen):
+		return nil, usagef("--listen %.60s is not a loopback address: add --insecure if everybody who can reach it may read, or --auth FILE for those who have a token", o.Listen)
 	}
 	if err := o.Alerts.check(); err != nil {
 		return nil, err
 	}
 	c := &Console{o: o, logger: newLogger(o.Streams, o.JSONLogs, o.Verbose)}
+	var err error
+	if c.viewers, err = openViewers(o.Auth, c.logger); err != nil {
+		return nil, err
+	}
 	c.o.Store.Logger, c.o.Store.MustExist = c.logger, true
 	return c, nil
 }
@@ -99,6 +105,9 @@ func (c *Console) Run(ctx context.Context) (err error) {
 	wg.Go(func() { _ = g.Run(background, nil) }) // ends with its context
 	if !c.o.NoFinalise {
 		wg.Go(func() { c.finalise(background, store) })
+	}
+	if c.viewers != nil {
+		wg.Go(func() { c.viewers.watch(background) })
 	}
 	c.watch(background, &wg, source.alerting)
 	server := c.server(source, g)
@@ -174,7 +183,7 @@ func (c *Console) routes(source *consoleSource, g *gauges.Gauges) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r := chi.NewRouter()
-	r.Use(c.sameHost, secured)
+	r.Use(c.sameHost, secured, c.viewers.admit)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := source.store.ready(r.Context()); err != nil {
@@ -216,15 +225,15 @@ func secured(next http.Handler) http.Handler {
 
 // sameHost refuses requests for another host than a loopback one: a page from
 // elsewhere whose name was made to point here (DNS rebinding) must read nothing. Where
-// everybody may read there is nothing to keep.
+// everybody may read there is nothing to keep; where tokens are asked for, such a page has none.
 func (c *Console) sameHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
 			host = r.Host
 		}
-		if !c.o.Insecure && !ingestd.Loopback(net.JoinHostPort(host, "0")) {
-			plain(w, http.StatusMisdirectedRequest, "this service answers for loopback addresses only; start it with --insecure to let everybody read")
+		if !c.o.Insecure && c.viewers == nil && !ingestd.Loopback(net.JoinHostPort(host, "0")) {
+			plain(w, http.StatusMisdirectedRequest, "this service answers for loopback addresses only; start it with --auth FILE, or with --insecure to let everybody read")
 			return
 		}
 		next.ServeHTTP(w, r)
