@@ -135,14 +135,14 @@ func (r *Run) startNow() (at Attempt, d Decision, ok bool) {
 	var o outcome
 	r.mu.Lock()
 	now := r.e.now()
-	if r.slot == noSlot && !r.over && now.Before(r.deadline) && r.target.bulkhead.TryAcquire(now) {
-		r.slot = held
-	}
-	if r.slot != held {
+	if r.slot != noSlot || r.over || !now.Before(r.deadline) || !r.target.bulkhead.TryAcquire(now) {
 		r.mu.Unlock()
 		return at, d, false
 	}
-	r.start(nil, &o)
+	r.slot = held
+	o.now = now
+	r.upcoming(&o)
+	r.pass(&o)
 	r.mu.Unlock()
 	r.do(&o)
 	return o.at, o.d, true

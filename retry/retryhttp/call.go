@@ -25,9 +25,11 @@ type call struct {
 	provider string
 	gateway  bool
 	key      string // as sent, "" = unkeyed
+	keyValue [1]string
 	cause    retrylens.Cause
-	number   int32 // of the first attempt
-	started  time.Time
+	number   int32     // of the first attempt
+	now      time.Time // when this call began
+	started  time.Time // when the operation did
 
 	mu      sync.Mutex
 	headers http.Header // of all tries, with what Refresh changed
@@ -65,9 +67,9 @@ func (t *Transport) begin(r *http.Request) (*call, error) {
 	}
 	c.tries = c.room[:0]
 	c.provider = t.provider(r, c.gateway)
-	now := t.clock.Now()
-	c.findOperation(r.Context(), now)
-	c.number, c.started = c.h.Begin(now)
+	c.now = t.clock.Now()
+	c.findOperation(r.Context(), c.now)
+	c.number, c.started = c.h.Begin(c.now)
 	c.cause = c.firstCause()
 	c.setHeaders()
 	if err := c.h.Persist(r.Context()); err != nil {
@@ -113,7 +115,7 @@ func (c *call) firstCause() retrylens.Cause {
 // operation as the engine needs to know it.
 func (c *call) operation() retry.Op {
 	o := c.h.Operation()
-	e := retry.Op{Provider: c.provider, Keyed: c.key != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
+	e := retry.Op{Provider: c.provider, StartedAt: c.now, Keyed: c.key != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
 		FirstAttempt: c.number, Cause: c.cause, Discard: discard, Value: c}
 	if o.HedgeSafe { // a stream is never hedged
 		c.body.complete()
@@ -154,8 +156,18 @@ func (c *call) setHeaders() {
 	if key == "" {
 		return
 	}
-	c.key, c.headers = key, c.headers.Clone()
-	c.headers[name] = []string{key}
+	c.key, c.keyValue[0] = key, key
+	c.headers = with(c.headers, name, c.keyValue[:])
+}
+
+// with returns h and one header more; the values of the others are shared.
+func with(h http.Header, name string, value []string) http.Header {
+	out := make(http.Header, len(h)+1)
+	for k, v := range h {
+		out[k] = v
+	}
+	out[name] = value
+	return out
 }
 
 // header of one try. A gateway is told which one it is.
@@ -164,9 +176,8 @@ func (c *call) header(x *exchange) http.Header {
 	defer c.mu.Unlock()
 	h := c.headers
 	if c.gateway {
-		h = h.Clone()
-		h[operationHeader] = []string{"id=" + url.QueryEscape(c.h.ID()) + ";started=" + strconv.FormatInt(c.started.UnixMilli(), 10) +
-			";attempt=" + strconv.Itoa(int(x.number)) + ";cause=" + string(x.cause)}
+		h = with(h, operationHeader, []string{"id=" + url.QueryEscape(c.h.ID()) + ";started=" + strconv.FormatInt(c.started.UnixMilli(), 10) +
+			";attempt=" + strconv.Itoa(int(x.number)) + ";cause=" + string(x.cause)})
 	}
 	return h
 }

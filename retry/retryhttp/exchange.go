@@ -37,6 +37,7 @@ type exchange struct {
 	length   int64  // bytes read
 	broke    error  // why reading ended before the answer was handed over
 	status   int
+	format   usage.Format
 	began    bool // given to the base transport
 	handed   bool // to the caller
 	inFlight bool // the gateway: the key is being executed
@@ -78,6 +79,7 @@ func (x *exchange) send(ctx context.Context) retry.Result {
 		return x.noAnswer(err)
 	}
 	x.resp, x.status, x.from = resp, resp.StatusCode, resp.Body
+	x.format = usage.FormatOf(first(resp.Header, "Content-Type"), first(resp.Header, "Content-Encoding"))
 	resp.Body = x
 	if x.status >= 400 {
 		return x.errorStatus()
@@ -157,15 +159,14 @@ func (x *exchange) gatewaySays(res *retry.Result) {
 // answer: a status below 400. It is handed over as it comes, but for the first event of
 // a stream, which may be an error that is worth another try, and what Options.Hold asks.
 func (x *exchange) answer() retry.Result {
-	format := usage.FormatOf(x.resp.Header.Get("Content-Type"), x.resp.Header.Get("Content-Encoding"))
 	x.reader = readers.Get().(*usage.Reader)
-	x.reader.Reset(format)
+	x.reader.Reset(x.format)
 	hold := x.c.t.o.Hold
-	if format.Stream() {
+	if x.stream() {
 		x.watch.stream(x.at.GapTimeout)
 		hold = classify.MaxBody
 	}
-	if hold > 0 && !x.await(hold, format.Stream()) {
+	if hold > 0 && !x.await(hold, x.stream()) {
 		return x.failedEarly()
 	}
 	x.handed = true
@@ -237,16 +238,10 @@ func (x *exchange) success() bool {
 	case r.Generative():
 		return r.Complete() && r.Answered()
 	}
-	return x.opaque() || r.Complete()
+	return x.format == usage.Opaque || r.Complete()
 }
 
-func (x *exchange) stream() bool {
-	return usage.FormatOf(x.resp.Header.Get("Content-Type"), x.resp.Header.Get("Content-Encoding")).Stream()
-}
-
-func (x *exchange) opaque() bool {
-	return usage.FormatOf(x.resp.Header.Get("Content-Type"), x.resp.Header.Get("Content-Encoding")) == usage.Opaque
-}
+func (x *exchange) stream() bool { return x.format.Stream() }
 
 // verdict of an answer of a status below 400 that failed; err = nil where it ended in
 // order.

@@ -204,6 +204,11 @@ func (d *document) inString(p []byte, i int) int {
 			continue
 		}
 		end := stringEnd(p[i:])
+		if d.long == 0 && i+end < len(p) && p[i+end] == '"' && d.state == sString && (d.isKey || d.act != aBytes) {
+			d.long = int64(end) // whole and without escapes, as nearly all are
+			d.stringEnds(p[i:i+min(end, maxToken)], i+end)
+			return i + end + 1
+		}
 		d.keep(p[i : i+end])
 		i += end
 		if i == len(p) {
@@ -211,7 +216,7 @@ func (d *document) inString(p []byte, i int) int {
 		}
 		i++
 		if p[i-1] == '"' {
-			d.stringEnds(i - 1)
+			d.stringEnds(d.token[:d.n], i-1)
 			return i
 		}
 		d.escaped = true
@@ -251,19 +256,20 @@ func (d *document) keep(p []byte) {
 	d.n += copy(d.token[d.n:], p)
 }
 
-func (d *document) stringEnds(end int) {
+// stringEnds takes a string whose first bytes are v; end is where its closing quote is.
+func (d *document) stringEnds(v []byte, end int) {
 	switch {
 	case d.state == sSkipString:
 		d.state = sSkip
 	case d.isKey:
 		d.act = aNone
 		if d.long <= maxToken {
-			d.act = d.member(&d.stack[d.depth-1], d.token[:d.n])
+			d.act = d.member(&d.stack[d.depth-1], v)
 		}
 		d.state = sColon
 	default:
 		d.to.leaf(d, d.start, end, false)
-		d.to.text(d, d.token[:d.n])
+		d.to.text(d, v)
 		d.closed()
 	}
 }
