@@ -36,7 +36,7 @@ func samplesOf(r *metrics.Report) []detect.Sample {
 
 func sampleOf(k detect.Key, at time.Time, rows []metrics.Row) detect.Sample {
 	s := detect.Sample{Key: k, At: at}
-	var recent []metrics.Row
+	var window, recent latencies
 	for i := range rows {
 		row := &rows[i]
 		slot := int(row.Bucket.Sub(at.Add(-detect.Span)) / detect.Interval)
@@ -45,28 +45,44 @@ func sampleOf(k detect.Key, at time.Time, rows []metrics.Row) detect.Sample {
 		}
 		counts := detect.CountsOf(&row.Counters)
 		s.Slots[slot].Add(&counts, 1)
+		s.Window.Add(&counts, 1)
+		window.add(row)
 		if slot >= detect.SpanSlots-detect.RecentSlots {
-			recent = append(recent, *row)
+			s.Recent.Add(&counts, 1)
+			recent.add(row)
+		}
+		for class, n := range row.ErrorsByClass {
+			if s.ErrorsByClass == nil {
+				s.ErrorsByClass = map[string]int64{}
+			}
+			s.ErrorsByClass[class] += int64(n) //nolint:gosec // a count of five minutes
 		}
 	}
-	whole := metrics.Merge(metrics.Key{}, rows...)
-	s.Window, s.Recent = viewOf(&whole), viewOf(new(metrics.Merge(metrics.Key{}, recent...)))
-	for class, n := range whole.ErrorsByClass {
-		if s.ErrorsByClass == nil {
-			s.ErrorsByClass = map[string]int64{}
-		}
-		s.ErrorsByClass[class] = int64(n) //nolint:gosec // a count of five minutes
-	}
+	window.fill(&s.Window)
+	recent.fill(&s.Recent)
 	return s
 }
 
-func viewOf(row *metrics.Row) detect.View {
-	v := detect.View{Counts: detect.CountsOf(&row.Counters)}
-	if row.Samples != nil && row.Latency.P50.Set {
-		v.Delivered = int64(row.Samples.Latency.Count()) //nolint:gosec // a count of five minutes
-		v.P50MS, v.P99MS = max(0, row.Latency.P50.Value), max(0, row.Latency.P99.Value)
+// latencies of several rows.
+type latencies struct {
+	sketch  metrics.Sketch
+	unknown bool // a row with operations keeps none
+}
+
+func (l *latencies) add(row *metrics.Row) {
+	switch {
+	case row.Samples != nil:
+		l.sketch.Merge(&row.Samples.Latency)
+	case row.Operations > 0:
+		l.unknown = true
 	}
-	return v
+}
+
+func (l *latencies) fill(v *detect.View) {
+	if q := l.sketch.Quantiles(); !l.unknown && q.P50.Set {
+		v.Delivered = int64(l.sketch.Count()) //nolint:gosec // a count of five minutes
+		v.P50MS, v.P99MS = max(0, q.P50.Value), max(0, q.P99.Value)
+	}
 }
 
 // verdicts are the latest evaluations, for the conditions of alert rules. It is safe for

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -60,5 +61,29 @@ func TestVerdictsAnswerRules(t *testing.T) {
 	}
 	if got := v.State(nil, "healthy"); got != expr.Unknown {
 		t.Errorf("not judged: %v", got)
+	}
+}
+
+// BenchmarkSamplesOf is what a live round costs before it is judged: 2,000 series with
+// operations in each of 20 intervals.
+func BenchmarkSamplesOf(b *testing.B) {
+	at := histories.Base
+	r := &metrics.Report{To: at}
+	for i := range 2000 {
+		for slot := range detect.SpanSlots {
+			row := metrics.Row{Key: metrics.Key{Dims: []string{"t", "p", strconv.Itoa(i)}, Bucket: at.Add(-time.Duration(slot+1) * detect.Interval)}, Samples: &metrics.Samples{}}
+			row.Operations, row.Succeeded, row.Attempts, row.UpstreamCalls = 4, 4, 4, 4
+			row.AttemptsByPosition, row.SuccessesByPosition = map[string]uint64{"0": 4}, map[string]uint64{"0": 4}
+			for n := range int64(4) {
+				row.Samples.Latency.Add(1000 + 97*n + int64(slot))
+			}
+			r.Rows = append(r.Rows, row)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := samplesOf(r); len(got) != 2001 {
+			b.Fatal(len(got))
+		}
 	}
 }

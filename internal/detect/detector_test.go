@@ -50,7 +50,7 @@ func TestVotesNeeded(t *testing.T) {
 		"submitted twice, replayed":       {shape{operations: 200, served: 8, refused: 4, p50: 3000, p99: 30_000}, detect.Healthy},
 		"blip of half a minute":           {shape{operations: 200, extra: 10, retriesFail: 4, p50: 4000, p99: 30_000, only: 3}, detect.Flaky},
 		"a minute and a quarter":          {shape{operations: 200, extra: 10, retriesFail: 3, p50: 4000, p99: 30_000, only: 5}, detect.MaskedOutage},
-		"nobody is rescued":               {shape{operations: 200, extra: 4, retriesFail: 4, p50: 4000, p99: 30_000}, detect.Flaky},
+		"nobody is rescued":               {shape{operations: 200, extra: 4, retriesFail: 4, open: 4, p50: 4000, p99: 30_000}, detect.Flaky},
 		"errors":                          {shape{operations: 200, extra: 4, retriesFail: 2, failed: 2, p50: 4000, p99: 30_000}, detect.Outage},
 		"errors only":                     {shape{operations: 200, failed: 1}, detect.Outage},
 		"errors of half a minute":         {shape{operations: 200, failed: 6, only: 3}, detect.Healthy},

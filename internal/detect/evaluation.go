@@ -99,6 +99,10 @@ type Evaluation struct {
 	Figures  Figures `json:"figures"`  // of the last 5 minutes
 	Recent   Figures `json:"recent"`   // of the last 2 minutes
 	Tests    []Test  `json:"tests"`
+	// Joint is what all votes together come to, and Unmet the conditions for a masked outage
+	// beside the votes that are not met.
+	Joint Number   `json:"joint"`
+	Unmet []string `json:"unmet"`
 	// Classes are the error classes of the window, the most frequent first.
 	Classes []ClassShare `json:"classes"`
 

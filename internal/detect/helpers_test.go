@@ -15,16 +15,16 @@ var gpt = detect.Key{Tenant: "acme", Provider: "openai", Model: "gpt-4o"}
 
 // shape is what the operations of a span are like: all of its slots alike.
 type shape struct {
-	operations        int64 // of the span; 20 slots
-	extra             int64 // calls and tries beyond the first, as retries, a slot
-	retriesFail       int64 // of those, a slot
-	failed            int64 // operations that fail, a slot
-	p50, p99          int64 // 0 = 2,000 and 12,000
-	served, refused   int64 // duplicates, a slot
-	hidden            int64 // calls, a slot
-	redelivered       int64 // tries that are no retries, a slot
-	troubledOtherwise int64 // first attempts that fail beyond those retried, a slot
-	only              int   // slots, the newest, that have any of it; 0 = all
+	operations      int64 // of the span; 20 slots
+	extra           int64 // calls and tries beyond the first, as retries, a slot
+	retriesFail     int64 // of those, a slot
+	failed          int64 // operations that fail, a slot
+	p50, p99        int64 // 0 = 2,000 and 12,000
+	served, refused int64 // duplicates, a slot
+	hidden          int64 // calls, a slot
+	redelivered     int64 // tries that are no retries, a slot
+	open            int64 // operations a slot whose first attempt failed and that have no end yet
+	only            int   // slots, the newest, that have any of it; 0 = all
 }
 
 func (s shape) slot(i int) detect.Counts {
@@ -33,8 +33,8 @@ func (s shape) slot(i int) detect.Counts {
 	if s.only > 0 && i < detect.SpanSlots-s.only {
 		return c
 	}
-	troubled := min(n, s.extra+s.troubledOtherwise)
-	c.Succeeded, c.Failed = n-s.failed, s.failed
+	troubled := min(n, s.extra+s.open)
+	c.Succeeded, c.Failed = n-s.failed-s.open, s.failed
 	c.Attempts += s.extra + s.served + s.refused + s.redelivered
 	c.Retries, c.RetrySuccesses = s.extra+s.served+s.refused, s.extra-s.retriesFail+s.served
 	c.FailedAttempts = troubled + s.retriesFail + s.refused

@@ -9,6 +9,7 @@ import (
 // series is what is remembered of one.
 type series struct {
 	key     Key
+	turn    int64 // see due
 	state   State
 	since   time.Time
 	began   time.Time // of the trouble; zero = none
@@ -29,13 +30,13 @@ type series struct {
 }
 
 func newSeries(k Key, at time.Time) *series {
-	return &series{key: k, state: Healthy, since: at, base: coldBaseline()}
+	return &series{key: k, turn: turnOf(k), state: Healthy, since: at, base: coldBaseline()}
 }
 
 // evaluate judges a sample and learns from it.
 func (s *series) evaluate(o *Options, m *baseliner, sample *Sample) Evaluation {
 	at := sample.At
-	e := Evaluation{At: at, Key: s.key, Votes: []Vote{}, Signs: []Sign{}, Tests: []Test{}, Figures: sample.Window.Figures(), Recent: sample.Recent.Figures(), Baseline: s.base.Source}
+	e := Evaluation{At: at, Key: s.key, Votes: []Vote{}, Signs: []Sign{}, Unmet: []string{}, Tests: []Test{}, Figures: sample.Window.Figures(), Recent: sample.Recent.Figures(), Baseline: s.base.Source}
 	before := s.state
 	if sample.Window.Operations >= o.MinOperations {
 		j := o.judge(sample, &s.base, s.shape, &s.drifts)
@@ -82,12 +83,30 @@ func (o *Options) verdict(j *judgement) State {
 	switch {
 	case j.errors:
 		return Outage
-	case j.climbing() && j.others() >= 2 && j.fresh && j.rescued && j.beyond && !j.tests[testErrors].Held && (j.joint >= o.Joint || j.drift):
+	case j.climbing() && j.others() >= 2 && len(j.unmet) == 0:
 		return MaskedOutage
 	case j.flaky:
 		return Flaky
 	}
 	return Healthy
+}
+
+// unmet names the conditions of a masked outage beside the votes that are not met; see
+// docs/detector.md.
+func (o *Options) unmet(j *judgement) []string {
+	out := []string{}
+	for _, c := range [...]struct {
+		name string
+		met  bool
+	}{
+		{"errors_flat", !j.tests[testErrors].Held}, {"goes_on", j.fresh}, {"rescued", j.rescued}, {"beyond_flaky", j.beyond},
+		{"joint", j.joint >= o.Joint || j.drift},
+	} {
+		if !c.met {
+			out = append(out, c.name)
+		}
+	}
+	return out
 }
 
 // calm is a step without a verdict that pages.
@@ -110,15 +129,12 @@ func (s *series) calm(o *Options, sample *Sample, j *judgement, said State) {
 // what it took to say so.
 func (s *series) goesOn(o *Options, sample *Sample, j *judgement) bool {
 	c := comparison{o: o, s: sample, b: s.base}
-	newest := &sample.Recent
-	if 4*newest.Operations < sample.Window.Operations { // answers come late: what is known of the newest are the quick ones
-		newest = &sample.Window
-	}
+	newest := c.newest()
 	if s.state == Outage {
 		score, change := c.errors(ofRecent, newest)
 		return score >= o.Votes.ErrorScore/2 && change >= o.Votes.ErrorChange/2
 	}
-	return j.fresh && c.excess(newest) >= c.mostUsual() && j.others() > 0
+	return c.excess(newest) >= c.mostUsual() && j.others() > 0
 }
 
 func (s *series) enter(state State, at time.Time) {
@@ -137,7 +153,7 @@ func (s *series) enter(state State, at time.Time) {
 
 // describe fills in what was judged.
 func (s *series) describe(e *Evaluation, sample *Sample, j *judgement) {
-	e.Judged, e.Tests = true, append(e.Tests, j.tests[:]...)
+	e.Judged, e.Tests, e.Joint, e.Unmet = true, append(e.Tests, j.tests[:]...), Number(j.joint), j.unmet
 	for i := range j.tests {
 		if j.tests[i].Held {
 			e.Votes = append(e.Votes, j.tests[i].Vote)
@@ -202,12 +218,17 @@ func (s *series) learn(m *baseliner, sample *Sample, j *judgement) {
 
 // due spreads the series over the time between samples.
 func (s *series) due(at time.Time) bool {
+	return (at.UnixMilli()/Interval.Milliseconds()+s.turn)%int64(SpanSlots) == 0
+}
+
+// turnOf is when a series learns: the same in every process.
+func turnOf(k Key) int64 {
 	h := fnv.New32a()
-	for _, part := range []string{s.key.Tenant, s.key.Provider, s.key.Model} {
+	for _, part := range []string{k.Tenant, k.Provider, k.Model} {
 		_, _ = h.Write([]byte(part)) // never fails
 		_, _ = h.Write([]byte{0})
 	}
-	return (at.UnixMilli()/Interval.Milliseconds()+int64(h.Sum32()))%int64(SpanSlots) == 0
+	return int64(h.Sum32())
 }
 
 // Of a CUSUM: what is taken off every score, and the most that one adds.

@@ -29,6 +29,7 @@ type Test struct {
 
 // judgement is what the figures of one sample say, before the state has its word.
 type judgement struct {
+	unmet   []string // conditions of a masked outage beside the votes
 	tests   [6]Test
 	joint   float64 // see Options.Joint; the larger of window and last 2 minutes
 	rescued bool    // retries hide the trouble
@@ -71,6 +72,7 @@ func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float
 	j.fresh, j.flaky = c.fresh(), j.tests[testCalls].Score >= 3 || j.tests[testTries].Score >= 3
 	j.drift = max(drifts[testCalls], drifts[testTries]) >= o.Votes.Drift && c.excess(&s.Window) > 1.25*o.FlakyExcess
 	j.errors = j.tests[testErrors].Held && c.errorsFresh()
+	j.unmet = o.unmet(&j)
 	return j
 }
 
@@ -193,13 +195,34 @@ func (c *comparison) mostUsual() float64 {
 // failed most have been delivered, and few of those that came to an end have failed. An
 // outage that begins looks like a masked one until its operations give up.
 func (c *comparison) rescued() bool {
-	v := &c.s.Recent
-	if v.FirstAttempts-v.FirstSuccesses < 5 {
+	v := c.newest()
+	if v.troubled() < 5 {
 		v = &c.s.Window
 	}
-	troubled := v.FirstAttempts - v.FirstSuccesses - v.DuplicatesRefused
-	_, successes := v.netRetries()
-	return float64(successes) >= rescuedShare*float64(troubled) && float64(v.Failed-failedAnyway) <= failedShare*float64(v.Failed+successes)
+	troubled := v.troubled()
+	rescued := max(0, troubled-(v.Operations-v.Succeeded))
+	return float64(rescued) >= rescuedShare*float64(troubled) && float64(v.Failed-failedAnyway) <= failedShare*float64(v.Failed+rescued)
+}
+
+// troubled operations are those whose first attempt failed; a duplicate that was refused
+// did not.
+func (v *View) troubled() int64 {
+	return max(0, v.FirstAttempts-v.FirstSuccesses-v.DuplicatesRefused, v.Operations-v.Succeeded)
+}
+
+// newest are the operations of the last two minutes, or where answers take so long that of
+// these only the quick ones are known, of the whole window.
+func (c *comparison) newest() *View {
+	if c.lateSlots() >= RecentSlots/4 {
+		return &c.s.Window
+	}
+	return &c.s.Recent
+}
+
+// lateSlots are the newest slots of which many operations are not known yet: it takes twice
+// the median latency until most are.
+func (c *comparison) lateSlots() int {
+	return min(int(2*c.s.Window.P50MS/Interval.Milliseconds()), SpanSlots-RecentSlots)
 }
 
 const (
@@ -211,16 +234,17 @@ const (
 // fresh tells whether what is unusual goes on: it is there without the three worst of the
 // newest slots too, so a blip of half a minute is none.
 func (c *comparison) fresh() bool {
-	calls := trimmed(&c.s.Slots, trimmedSlots, func(s *Counts) (int64, int64) { n, _ := s.extra(); return n, s.Operations })
-	tries := trimmed(&c.s.Slots, trimmedSlots, func(s *Counts) (int64, int64) { _, n := s.extra(); return n, s.Operations })
-	troubled := trimmed(&c.s.Slots, trimmedSlots, func(s *Counts) (int64, int64) {
+	known := c.s.Slots[:SpanSlots-c.lateSlots()]
+	calls := trimmed(known, trimmedSlots, func(s *Counts) (int64, int64) { n, _ := s.extra(); return n, s.Operations })
+	tries := trimmed(known, trimmedSlots, func(s *Counts) (int64, int64) { _, n := s.extra(); return n, s.Operations })
+	troubled := trimmed(known, trimmedSlots, func(s *Counts) (int64, int64) {
 		return s.FirstAttempts - s.FirstSuccesses - s.DuplicatesRefused, s.FirstAttempts
 	})
 	return calls.holds(c.b.Calls, c.o.Votes.CallsChange) || troubled.holds(rate{Mean: 1 - c.b.FirstSuccess}, c.o.Votes.CallsChange) || tries.holds(c.b.Tries, c.o.Votes.CallsChange)
 }
 
 func (c *comparison) errorsFresh() bool {
-	r := trimmed(&c.s.Slots, trimmedErrorSlots, func(s *Counts) (int64, int64) { return s.Failed, s.Failed + s.Succeeded })
+	r := trimmed(c.s.Slots[:], trimmedErrorSlots, func(s *Counts) (int64, int64) { return s.Failed, s.Failed + s.Succeeded })
 	return r.holds(c.b.Error, c.o.Votes.ErrorChange/2)
 }
 
@@ -235,11 +259,11 @@ const (
 type remains struct{ num, den int64 }
 
 // trimmed leaves the slots with most events out.
-func trimmed(slots *[SpanSlots]Counts, without int, of func(*Counts) (num, den int64)) remains {
+func trimmed(slots []Counts, without int, of func(*Counts) (num, den int64)) remains {
 	var worst [RecentSlots]int64
 	var r remains
 	taken := 0
-	for i := SpanSlots - 1; i >= 0 && taken < RecentSlots; i-- {
+	for i := len(slots) - 1; i >= 0 && taken < RecentSlots; i-- {
 		if slots[i].Operations == 0 {
 			continue
 		}

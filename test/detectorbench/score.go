@@ -25,7 +25,7 @@ type found struct {
 	Share     float64  `json:"share"`
 	MedianS   float64  `json:"median_seconds"`
 	LatestS   float64  `json:"latest_seconds"`
-	Missed    []string `json:"missed,omitempty"`
+	Missed    []string `json:"missed"`
 	latencies []time.Duration
 }
 
