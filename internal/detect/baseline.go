@@ -8,6 +8,7 @@ import (
 // Sources of a baseline.
 const (
 	SourceFloors = "floors" // a cold start: fixed values
+	SourceYoung  = "young"  // less than an hour of history, its noise assumed
 	SourceDay    = "day"    // the trailing 24 hours
 	SourceWeek   = "week"   // these, shaped by the hour of the week
 )
@@ -25,6 +26,13 @@ const (
 	highSuccess  = 0.9 // a retry success ratio that is high, whatever it was before
 	priorRetries = 20  // of highSuccess, that every baseline of it begins with
 	levelNoise   = 0.05
+
+	// Of a young baseline: the rates that it is not below, and the noise of its levels, which
+	// few samples do not show.
+	youngCalls    = 0.02
+	youngErrors   = 0.005
+	youngP50Noise = 1.1
+	youngP99Noise = 3
 )
 
 // rate is a baseline of events for each operation.
@@ -80,16 +88,37 @@ type weighted struct {
 // make computes the baseline of a history; shape may be nil.
 func (m *baseliner) make(h *history, shape *profile) baseline {
 	if len(h.ring) < warm {
+		return m.young(h)
+	}
+	b := m.from(h.ring, shape, floorCalls, floorErrors)
+	b.Source = SourceDay
+	return b
+}
+
+// young makes a baseline of what is still in quarantine, too, but for the newest sample.
+func (m *baseliner) young(h *history) baseline {
+	entries := append(slices.Clone(h.ring), h.waiting[:max(0, len(h.waiting)-1)]...)
+	if len(entries) < youngest {
 		return coldBaseline()
 	}
-	b := baseline{Source: SourceDay}
-	b.Calls = m.rate(h.ring, floorCalls, func(e *entry) (uint32, uint32) { return e.Calls, e.Operations })
-	b.Tries = m.rate(h.ring, floorCalls, func(e *entry) (uint32, uint32) { return e.Tries, e.Operations })
-	b.Error = m.rate(h.ring, floorErrors, func(e *entry) (uint32, uint32) { return e.Failed, e.Finished })
-	b.Success, b.FirstSuccess = successes(h.ring)
+	b := m.from(entries, nil, youngCalls, youngErrors)
+	b.Source = SourceYoung
+	unsure := math.Sqrt(1 + math.Pi/2/float64(len(entries))) // of the median of so few
 	for p := range parts {
-		b.P50[p] = m.level(h.ring, shape, shapeP50, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].P50 })
-		b.P99[p] = m.level(h.ring, shape, shapeP99, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].P99 })
+		b.P50[p].Noise = max(b.P50[p].Noise, youngP50Noise) * unsure
+		b.P99[p].Noise = max(b.P99[p].Noise, youngP99Noise) * unsure
+	}
+	return b
+}
+
+func (m *baseliner) from(ring []entry, shape *profile, calls, errors float64) (b baseline) {
+	b.Calls = m.rate(ring, calls, func(e *entry) (uint32, uint32) { return e.Calls, e.Operations })
+	b.Tries = m.rate(ring, calls, func(e *entry) (uint32, uint32) { return e.Tries, e.Operations })
+	b.Error = m.rate(ring, errors, func(e *entry) (uint32, uint32) { return e.Failed, e.Finished })
+	b.Success, b.FirstSuccess = successes(ring)
+	for p := range parts {
+		b.P50[p] = m.level(ring, shape, shapeP50, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].P50 })
+		b.P99[p] = m.level(ring, shape, shapeP99, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].P99 })
 	}
 	return b
 }
@@ -134,7 +163,7 @@ func (m *baseliner) level(ring []entry, shape *profile, figure int, of func(*ent
 			m.values = append(m.values, float64(v)-shape.at(figure, ring[i].Hour))
 		}
 	}
-	if len(m.values) < warm {
+	if len(m.values) < youngest {
 		return level{}
 	}
 	l := level{Log: median(m.values), Known: true}

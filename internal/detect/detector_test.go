@@ -110,6 +110,10 @@ func TestColdStart(t *testing.T) {
 	s.next(bad, 1).says(detect.Flaky) // its latencies may be usual, for all that is known
 	s.next(shape{operations: 200, extra: 6, retriesFail: 1, p50: 30_000, p99: 120_000}, 1).says(detect.MaskedOutage)
 	newStory(t, detect.Options{}).next(shape{operations: 200, failed: 2}, 1).says(detect.Outage)
+	s = newStory(t, detect.Options{}).next(usual, 100).next(bad, 1).says(detect.MaskedOutage) // 25 minutes
+	if s.Baseline != detect.SourceYoung {
+		t.Errorf("baseline %q", s.Baseline)
+	}
 }
 
 // TestAnotherLevelOfLatencyBecomesUsual: a deploy, two hours ago, is no vote for ever.

@@ -13,8 +13,10 @@ const (
 	// quarantine is how many samples wait until they are learned: an incident that begins
 	// meanwhile takes its run-up along.
 	quarantine = 6
-	// warm is how many learned samples make a baseline; before, the floors hold.
-	warm = 12
+	// warm is how many learned samples make a baseline; before, it is a young one, and
+	// with fewer than youngest the floors hold.
+	warm     = 12
+	youngest = 3
 )
 
 // The two parts of a sample that have quantiles of their own.

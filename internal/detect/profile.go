@@ -60,7 +60,7 @@ func (p *profile) learn(e entry, b *baseline) {
 
 func (p *profile) close(b *baseline) {
 	defer func() { p.sums = p.sums[:0] }()
-	if b.Source == SourceFloors {
+	if b.Source != SourceDay {
 		return
 	}
 	h := &p.Hours[p.now]

@@ -204,6 +204,9 @@ func (s *series) learn(m *baseliner, sample *Sample, j *judgement) {
 	s.shift(j)
 	e, ok := s.history.take(newEntry(sample))
 	s.classes.learn(sample)
+	if !ok || len(s.history.ring) < warm {
+		s.base = m.make(&s.history, s.shape)
+	}
 	if !ok {
 		return
 	}
@@ -240,7 +243,7 @@ const (
 // drift sums up how far windows that share no operation lie on the wrong side: what comes
 // too slowly for any one of them.
 func (s *series) drift(j *judgement) {
-	if s.base.Source == SourceFloors {
+	if s.base.Source != SourceDay {
 		return
 	}
 	for i := range s.drifts {
@@ -255,7 +258,7 @@ const settled = 24
 // shift notices a latency that has moved for good while nothing is retried: a deploy,
 // another model behind the name. It forgets what was before.
 func (s *series) shift(j *judgement) {
-	if s.base.Source == SourceFloors {
+	if s.base.Source != SourceDay {
 		return
 	}
 	for i, t := range [...]int{testP50, testP99} {

@@ -79,7 +79,7 @@ func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float
 // shaped moves a baseline to an hour of the week.
 func shaped(b *baseline, shape *profile, hour uint8) baseline {
 	out := *b
-	if b.Source == SourceFloors || !shape.known(hour) {
+	if b.Source != SourceDay || !shape.known(hour) {
 		return out
 	}
 	out.Source = SourceWeek
