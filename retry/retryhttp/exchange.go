@@ -74,7 +74,7 @@ func (x *exchange) send(ctx context.Context) retry.Result {
 	x.watch = c.t.watches.start(ctx, x.at.Timeout)
 	req := c.req.WithContext(x.context(ctx))
 	req.Body, req.GetBody, req.Header = out, nil, c.header(x) // without GetBody the library resends no body
-	resp, err := c.t.bases.of(x.at.Provider).RoundTrip(req)
+	resp, err := c.t.bases.of(x.at.Provider).RoundTrip(req)   //nolint:bodyclose // the caller's, as its own Body
 	if err != nil {
 		return x.noAnswer(err)
 	}

@@ -421,7 +421,7 @@ func TestLargeBody(t *testing.T) {
 		}
 		req, _ := http.NewRequestWithContext(keyed(), http.MethodPost, r.srv.URL+chat, body)
 		resp, err := r.tr.RoundTrip(req)
-		if err != nil || (resp.StatusCode == 200) != replayable {
+		if err != nil || (resp.StatusCode == http.StatusOK) != replayable {
 			t.Fatalf("%v %v", resp, err)
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)

@@ -12,21 +12,24 @@ import (
 
 // watch ends an attempt that takes too long: the time to response headers or to the
 // whole answer first, the gap between content events of a stream afterwards. It is
-// clock.Watch without what that allocates, and feeding it costs no timer: watches, with
-// their timer and their context, serve one attempt after the other as long as none of
-// them was cancelled.
+// clock.Watch without what that allocates. Watches, with their timer and their context,
+// serve one attempt after the other as long as none of them was cancelled; the timer is
+// left running in between and looks, when it fires, whether anything is due.
 type watch struct {
 	life   context.Context // of the attempt
 	end    context.CancelCauseFunc
 	timer  clock.Timer
 	clock  clock.Clock
+	base   time.Time    // all times below count from it
 	leaves func()       // the caller's context is done
-	fed    atomic.Int64 // Unix nanoseconds of the last content
+	fed    atomic.Int64 // the last content
 
 	mu     sync.Mutex
 	parent context.Context // the caller's; nil = not in use
 	stop   func() bool     // of waiting for the caller, nil where it cannot leave
+	due    time.Duration   // of the first span
 	gap    time.Duration   // 0 = still the first span
+	fires  time.Duration   // when the timer does; 0 = it does not run
 	cause  error           // the timeout that has fired, nil as long as none has
 	used   bool            // life has ended
 }
@@ -41,36 +44,51 @@ type watchPool struct {
 func (p *watchPool) start(parent context.Context, limit time.Duration) *watch {
 	w, ok := p.pool.Get().(*watch)
 	if !ok {
-		w = &watch{clock: p.clock}
+		w = &watch{clock: p.clock, base: p.clock.Now().Add(-1)}
 		w.life, w.end = context.WithCancelCause(context.Background())
 		w.leaves = w.parentLeaves
 	}
 	w.mu.Lock()
-	w.parent, w.gap, w.cause = parent, 0, nil
+	now := w.now()
+	w.parent, w.gap, w.cause, w.due = parent, 0, nil, now+limit
+	w.arm(now, w.due)
 	w.mu.Unlock()
 	if parent.Done() != nil {
 		w.stop = context.AfterFunc(parent, w.leaves)
 	}
-	if ok {
-		w.timer.Reset(limit)
-	} else {
-		w.timer = p.clock.AfterFunc(limit, w.fire)
-	}
 	return w
+}
+
+func (w *watch) now() time.Duration { return w.clock.Now().Sub(w.base) }
+
+// arm has the timer fire at due or before. It is called with the lock held.
+func (w *watch) arm(now, due time.Duration) {
+	switch {
+	case w.fires > 0 && w.fires <= due:
+		return
+	case w.timer == nil:
+		w.timer = w.clock.AfterFunc(max(due-now, 1), w.fire)
+	default:
+		w.timer.Reset(max(due-now, 1))
+	}
+	w.fires = due
 }
 
 // release ends the watch, which must not be used afterwards. clean: the transport is
 // through with the attempt, so that its life may become another one's.
 func (p *watchPool) release(w *watch, clean bool) {
-	stopped := w.timer.Stop()
+	stopped := true
 	if w.stop != nil {
-		stopped = w.stop() && stopped
+		stopped = w.stop() // else leaves may be about to run
 		w.stop = nil
 	}
 	w.mu.Lock()
 	w.parent = nil
-	clean = clean && stopped && !w.used // not stopped: a callback may be about to run
+	clean = clean && stopped && !w.used
 	w.used = w.used || !clean
+	if !clean {
+		w.timer.Stop()
+	}
 	w.mu.Unlock()
 	if clean {
 		p.pool.Put(w)
@@ -90,34 +108,34 @@ func (w *watch) parentLeaves() {
 
 // stream goes over to gaps.
 func (w *watch) stream(gap time.Duration) {
+	w.feed()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gap = gap
-	w.feed()
-	w.timer.Reset(gap)
+	now := w.now()
+	w.arm(now, now+gap)
 }
 
 // feed says that content has come.
-func (w *watch) feed() { w.fed.Store(w.clock.Now().UnixNano()) }
+func (w *watch) feed() { w.fed.Store(int64(w.now())) }
 
 func (w *watch) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.parent == nil || w.used:
+	w.fires = 0
+	if w.parent == nil || w.used {
 		return
-	case w.gap == 0:
-		w.cause = retry.ErrAttemptTimeout
-	default:
-		left := time.Unix(0, w.fed.Load()).Add(w.gap).Sub(w.clock.Now())
-		if left > 0 {
-			w.timer.Reset(left)
-			return
-		}
-		w.cause = retry.ErrGapTimeout
 	}
-	w.used = true
-	w.end(w.cause)
+	due, cause := w.due, retry.ErrAttemptTimeout
+	if w.gap > 0 {
+		due, cause = time.Duration(w.fed.Load())+w.gap, retry.ErrGapTimeout
+	}
+	if now := w.now(); now < due {
+		w.arm(now, due)
+		return
+	}
+	w.cause, w.used = cause, true
+	w.end(cause)
 }
 
 // fired is the timeout that has ended the attempt, nil without one.

@@ -174,7 +174,7 @@ func elementAction(r role) action {
 }
 
 // container decides whether to descend into the value at hand.
-func (d *document) container(array bool) role {
+func (d *document) container() role {
 	switch d.act {
 	case aUsage:
 		return rUsage

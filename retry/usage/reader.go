@@ -337,8 +337,9 @@ func (r *Reader) Telling() []byte {
 	case !r.frozen:
 		return nil
 	case r.cut && r.nFin > 0: // the reason to stop is known, wherever it stood
-		b := append(r.capture[:0], `{"choices":[{"finish_reason":"`...)
-		return append(append(b, r.finish[:r.nFin]...), `"}]}`...)
+		r.capture = append(r.capture[:0], `{"choices":[{"finish_reason":"`...)
+		r.capture = append(append(r.capture, r.finish[:r.nFin]...), `"}]}`...)
+		r.cut = false
 	}
 	return r.capture
 }

@@ -80,7 +80,7 @@ func (i instant) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.WroteRequest(httptrace.WroteRequestInfo{})
 		t.GotFirstResponseByte()
 	}
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req-1"}}, Body: io.NopCloser(strings.NewReader(i.body)),
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req-1"}}, Body: io.NopCloser(strings.NewReader(i.body)),
 		ContentLength: int64(len(i.body)), Request: r}, nil
 }
 

@@ -118,8 +118,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if s.script != nil {
 		v.Step = s.script(n, v)
 	}
-	s.mu.Unlock()
 	v.Step.defaults()
+	s.mu.Unlock()
 	s.answer(w, r, v)
 }
 
