@@ -10,7 +10,20 @@ help: ## list the targets
 
 build: ## build bin/ingest, bin/analyze and bin/engine
 	@mkdir -p bin
+	@if [ -d web/node_modules ]; then npm --prefix web run -s build; fi
 	$(GO) build -trimpath -o bin/ ./cmd/...
+
+.PHONY: web ui-test ui-bench
+web: ## fetch what the enhancer of the pages is built with, check it and bundle it; without it the pages are plain
+	cd web && npm ci --ignore-scripts && npm run -s check && npm run -s build
+
+ui-test: engine web ## the pages in a real Chromium, against the real binaries
+	@$(MAKE) --no-print-directory build
+	cd test/ui && npm ci --ignore-scripts && node run.mjs
+
+ui-bench: engine web ## how long pages take over a day of 2.6 M attempts and over 90 days; rewrites docs/ui-benchmarks.md (about 10 minutes)
+	@$(MAKE) --no-print-directory build
+	cd test/ui && npm ci --ignore-scripts && node bench.mjs
 
 engine: ## fetch the embedded ClickHouse (once; checksum verified)
 	@scripts/fetch-engine.sh
@@ -23,6 +36,7 @@ test: test-tools engine check ## install what is missing, then run every test (r
 	$(GO) -C test/sdkmatrix test -count=1 -timeout 15m ./...
 	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race $(RACE_PACKAGES)
 	CGO_ENABLED=1 $(GO) test -count=1 -timeout 10m -race ./internal/clickhouse -run 'Migrate|Stable|RollupsEqual'
+	$(MAKE) --no-print-directory ui-test
 
 # Packages whose code runs concurrently and whose tests need no engine.
 RACE_PACKAGES = . ./internal/ingest/... ./internal/ingestd/... ./internal/spool/... ./internal/wire/... ./internal/metrics/... ./retry/...
@@ -62,10 +76,6 @@ chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest a
 detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (about 6 minutes on 2 cores)
 	@$(GO) run ./test/detectorbench
 
-.PHONY: detector-bench
-detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (about 6 minutes on 2 cores)
-	@$(GO) run ./test/detectorbench
-
 fuzz: ## a minute on every fuzz target
 	@for p in $$($(GO) list ./...); do \
 		for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
@@ -74,4 +84,4 @@ fuzz: ## a minute on every fuzz target
 	done
 
 clean: ## remove what was built and the demo's data
-	rm -rf bin out
+	rm -rf bin out web/static/dist/app.*

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go and Node: a C compiler for the race
 # detector, a Redis for the fleet's retry budget, a Prometheus and an Alertmanager to
-# scrape and page. Uses apt-get, as root; elsewhere it says what to install.
+# scrape and page, a Chromium to look at the pages. Uses apt-get, as root; elsewhere it says what to install.
 set -euo pipefail
 
 need() { # need COMMAND PACKAGE
@@ -25,6 +25,7 @@ program() {
 
 need gcc gcc
 need redis-server redis-server
+need chromium chromium
 program prometheus prometheus
 program prometheus-alertmanager prometheus-alertmanager
 [ -e /usr/include/stdlib.h ] || need c89-gcc libc6-dev

@@ -27,7 +27,7 @@ func causes(total *metrics.Row) *table {
 			each = fmt.Sprintf("%.3f", float64(n)/float64(total.Operations))
 		}
 		t.Rows = append(t.Rows, row{Cells: []cell{
-			{Text: string(cause)}, {Text: format.Grouped(n)}, {Text: each}, share(float64(n)/float64(max(1, total.UpstreamCalls)), ""),
+			{Text: string(cause)}, {Text: format.Grouped(n)}, {Text: each}, share(float64(n) / float64(max(1, total.UpstreamCalls))),
 		}})
 	}
 	return t

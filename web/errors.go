@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -28,8 +27,11 @@ type errorsBody struct {
 	Trust     trust
 }
 
-// differing are the dimensions in which a failing set is compared with all.
-var differing = []metrics.Dimension{metrics.DimTenant, metrics.DimService, metrics.DimEnvironment, metrics.DimOperation, metrics.DimProvider, metrics.DimModel}
+// differing are the dimensions in which a failing set is compared with all, by the report
+// that tells of them: few reports, each with few groups.
+var differing = [][]metrics.Dimension{
+	{metrics.DimProvider, metrics.DimModel}, {metrics.DimService, metrics.DimEnvironment, metrics.DimOperation}, {metrics.DimTenant},
+}
 
 func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	q := s.query
@@ -40,7 +42,7 @@ func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	g.Go(func() (err error) { buckets, err = u.reports.Report(gctx, q); return err })
 	for i, d := range differing {
 		by := s.query
-		by.GroupBy, by.Bucket = []metrics.Dimension{d}, 0
+		by.GroupBy, by.Bucket = d, 0
 		g.Go(func() (err error) { parts[i], err = u.reports.Report(gctx, by); return err })
 	}
 	if err := g.Wait(); err != nil {
@@ -51,10 +53,14 @@ func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	for i := range groups {
 		total.Add(&groups[i].Counters)
 	}
-	return &errorsBody{
+	b := &errorsBody{
 		Classes: classTable(s, q, groups), Honoured: honouredTable(s, q.GroupBy, groups), Positions: positionTable(&total), Differs: differTable(s, parts),
-		Empty: total.Operations == 0, Wider: wider(s), Trust: trustOf(buckets, total.Open),
-	}, nil
+		Empty: total.Operations == 0, Wider: wider(s), Trust: trustOf(buckets),
+	}
+	if b.Empty {
+		b.Culprit = u.culprit(ctx, s)
+	}
+	return b, nil
 }
 
 // classGroup is a group over all buckets, with the first bucket of each class.
@@ -121,7 +127,7 @@ func classRow(s *state, q metrics.Query, l classLine) row {
 	if !first.After(q.From) {
 		seen.Text, seen.Title = "since the window began, or before", s.clock(first)
 	}
-	r.Cells = append(r.Cells, cell{Text: format.Safe(l.class), Href: r.Href}, cell{Text: format.Grouped(l.n)}, share(float64(l.n)/float64(max(1, l.g.Attempts)), ""), seen)
+	r.Cells = append(r.Cells, cell{Text: format.Safe(l.class), Href: r.Href}, cell{Text: format.Grouped(l.n)}, share(float64(l.n)/float64(max(1, l.g.Attempts))), seen)
 	return r
 }
 
@@ -152,46 +158,69 @@ func positionTable(total *metrics.Row) *table {
 		if p == 9 {
 			name = "9 and above"
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: name}, {Text: format.Grouped(n)}, {Text: format.Grouped(ok)}, share(float64(ok)/float64(n), "")}})
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: name}, {Text: format.Grouped(n)}, {Text: format.Grouped(ok)}, share(float64(ok) / float64(n))}})
 	}
 	return t
 }
 
+// part is the operations of one value of a dimension, and its shares.
+type part struct {
+	dimension metrics.Dimension
+	value     string
+	counters  metrics.Counters
+	failed    float64 // its share of failed attempts
+	of        float64 // its share of attempts
+}
+
+// standsOut is by how much a part's share of failed attempts exceeds that of attempts to be told.
+const standsOut = 0.05
+
+// partsOf sums a report by one of its dimensions; nil where all of it has one value.
+func partsOf(r *metrics.Report, i int) []part {
+	at := map[string]int{}
+	var parts []part
+	var total metrics.Counters
+	for j := range r.Rows {
+		value := r.Rows[j].Dims[i]
+		k, ok := at[value]
+		if !ok {
+			k = len(parts)
+			at[value] = k
+			parts = append(parts, part{dimension: r.GroupBy[i], value: value})
+		}
+		parts[k].counters.Add(&r.Rows[j].Counters)
+		total.Add(&r.Rows[j].Counters)
+	}
+	if len(parts) < 2 {
+		return nil
+	}
+	for k := range parts {
+		p := &parts[k]
+		p.failed = float64(p.counters.FailedAttempts) / float64(max(1, total.FailedAttempts))
+		p.of = float64(p.counters.Attempts) / float64(max(1, total.Attempts))
+	}
+	return parts
+}
+
 // differTable lists the values that failed attempts have more often than attempts.
-func differTable(s *state, parts []*metrics.Report) *table {
+func differTable(s *state, reports []*metrics.Report) *table {
 	t := &table{Caption: "What differs in the failing set", Empty: "nothing stands out", Columns: []column{
 		{Label: "dimension"}, {Label: "value"}, {Label: "of failed attempts"}, {Label: "of all attempts"}, {Label: "lift", Num: true, Title: "share of failed attempts over share of attempts"}, {Label: "failed attempts", Num: true},
 	}}
-	type part struct {
-		d              metrics.Dimension
-		r              *metrics.Row
-		failed, of, up float64
-	}
 	var all []part
-	for i, report := range parts {
-		if len(report.Rows) < 2 {
-			continue // all of it is one value
-		}
-		var total metrics.Counters
-		for j := range report.Rows {
-			total.Add(&report.Rows[j].Counters)
-		}
-		for j := range report.Rows {
-			r := &report.Rows[j]
-			p := part{d: differing[i], r: r, failed: float64(r.FailedAttempts) / float64(max(1, total.FailedAttempts)), of: float64(r.Attempts) / float64(max(1, total.Attempts))}
-			p.up = p.failed - p.of
-			if r.FailedAttempts > 0 && p.up > 0.05 {
-				all = append(all, p)
-			}
+	for _, r := range reports {
+		for i := range r.GroupBy {
+			all = append(all, partsOf(r, i)...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b part) int { return cmp.Compare(b.up, a.up) })
+	all = slices.DeleteFunc(all, func(p part) bool { return p.failed-p.of <= standsOut })
+	slices.SortStableFunc(all, func(a, b part) int { return cmp.Compare(b.failed-b.of, a.failed-a.of) })
 	for _, p := range all[:min(len(all), 12)] {
-		v := textCell(p.r.Dims[0])
-		v.Href = s.with(string(p.d), p.r.Dims[0])
+		v := textCell(p.value)
+		v.Href = s.with(string(p.dimension), p.value)
 		t.Rows = append(t.Rows, row{Href: v.Href, Cells: []cell{
-			{Text: string(p.d)}, v, {Text: format.Percent(p.failed), Bar: chart.Bar(80, p.failed)}, {Text: format.Percent(p.of), Bar: chart.Bar(80, p.of)},
-			{Text: format.Times(p.failed / p.of)}, {Text: fmt.Sprint(p.r.FailedAttempts)},
+			{Text: string(p.dimension)}, v, {Text: format.Percent(p.failed), Bar: chart.Bar(80, p.failed)}, {Text: format.Percent(p.of), Bar: chart.Bar(80, p.of)},
+			{Text: format.Times(p.failed / p.of)}, {Text: format.Grouped(p.counters.FailedAttempts)},
 		}})
 	}
 	return t

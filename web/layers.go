@@ -52,7 +52,10 @@ func (u *UI) layers(ctx context.Context, s *state) (any, error) {
 		return nil, err
 	}
 	total := metrics.Merge(metrics.Key{}, all.Rows...)
-	b := &layersBody{Trust: trustOf(all, total.Open), Empty: total.Operations == 0, Wider: wider(s)}
+	b := &layersBody{Trust: trustOf(all), Empty: total.Operations == 0, Wider: wider(s)}
+	if b.Empty {
+		b.Culprit = u.culprit(ctx, s)
+	}
 	b.Layers, b.Product = layerTable(&total)
 	b.Groups = figureTable{groups: by.GroupBy, figures: layerFigures, sort: "-amplification"}.make(s, groups.Rows, "By "+string(by.GroupBy[0]))
 	b.Note = "Dollars are an estimate: the calls that a layer added times the mean known cost of an executed call. Which calls a gateway's own policy made is told by layer_factor, over operations that both hops report."
@@ -85,7 +88,7 @@ func layerTable(total *metrics.Row) (*table, string) {
 	before := total.UpstreamCallsByCause[string(retrylens.CauseFirst)]
 	add := func(name string, factor string, calls uint64, stop string) {
 		t.Rows = append(t.Rows, row{Cells: []cell{
-			{Text: name}, {Text: factor}, {Text: format.Grouped(calls)}, estimate(total, calls), share(float64(calls)/float64(max(1, total.UpstreamCalls)), ""), {Text: stop, Class: "wrap"},
+			{Text: name}, {Text: factor}, {Text: format.Grouped(calls)}, estimate(total, calls), share(float64(calls) / float64(max(1, total.UpstreamCalls))), {Text: stop, Class: "wrap"},
 		}})
 	}
 	add("operation: its first calls", over(before, total.Operations), before, "")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -109,7 +108,7 @@ func newLastPages() *lastPages { return &lastPages{pages: map[string]lastPage{}}
 // pageKey tells pages apart: by address, and by what the viewer may see.
 func pageKey(ctx context.Context, s *state) string {
 	tenants, restricted := api.Tenants(ctx)
-	return fmt.Sprint(restricted, strings.Join(tenants, "\x00"), "\n", s.path, "?", url.Values(s.values).Encode())
+	return fmt.Sprint(restricted, strings.Join(tenants, "\x00"), "\n", s.path, "?", s.values.Encode())
 }
 
 func (l *lastPages) keep(key string, p lastPage) {

@@ -219,6 +219,15 @@ func wider(s *state) []navLink {
 	return out
 }
 
+// culprit names the filter that emptied a page about reports, "" if none did.
+func (u *UI) culprit(ctx context.Context, s *state) string {
+	search, err := s.search()
+	if err != nil {
+		return ""
+	}
+	return u.emptied(ctx, s, search)
+}
+
 // emptied names the first filter without which something would be found, "" if the window
 // itself is empty.
 func (u *UI) emptied(ctx context.Context, s *state, search metrics.Search) string {

@@ -47,7 +47,10 @@ func (u *UI) spend(ctx context.Context, s *state) (any, error) {
 	total := metrics.Merge(metrics.Key{}, all.Rows...)
 	b := &spendBody{
 		Tiles: spendTiles(&total), Groups: spendGroups(s), Periods: periods(s), Table: spendTable(s, q.GroupBy, spent.Rows),
-		Reasons: reasonTable(&total), Sources: sourceTable(&total), Trust: trustOf(all, total.Open), Empty: len(spent.Rows) == 0, Wider: wider(s),
+		Reasons: reasonTable(&total), Sources: sourceTable(&total), Trust: trustOf(all), Empty: len(spent.Rows) == 0, Wider: wider(s),
+	}
+	if b.Empty {
+		b.Culprit = u.culprit(ctx, s)
 	}
 	return b, nil
 }
@@ -169,7 +172,7 @@ func reasonTable(total *metrics.Row) *table {
 		if tokens == 0 && cost.IsZero() {
 			continue
 		}
-		t.Rows = append(t.Rows, row{Cells: []cell{{Text: string(reason)}, {Text: cost.String(), Title: format.USD(cost) + " USD"}, {Text: format.Grouped(tokens)}, share(float64(tokens)/float64(max(1, all)), "")}})
+		t.Rows = append(t.Rows, row{Cells: []cell{{Text: string(reason)}, {Text: cost.String(), Title: format.USD(cost) + " USD"}, {Text: format.Grouped(tokens)}, share(float64(tokens) / float64(max(1, all)))}})
 	}
 	return t
 }

@@ -29,6 +29,8 @@ var searchParams = []string{"logical_id", "idempotency_key", "provider_request_i
 const (
 	grafanaPrefix = "var-"
 	minRefresh    = 5 * time.Second
+	// nowStep is what now is cut to, so that pages that follow each other ask the same.
+	nowStep = 10 * time.Second
 	// wholeMinutes: longer windows are read from rollups, which are quick for whole
 	// minutes; so are their edges.
 	wholeMinutes = 6 * time.Hour
@@ -48,7 +50,7 @@ type state struct {
 // readState reads a URL. Errors are *query.ParamError, joined; the state can be shown
 // all the same, its query is the default one then.
 func readState(r *http.Request, now time.Time, window string) (*state, error) {
-	s := &state{path: r.URL.Path, values: url.Values{}, zone: time.UTC, now: now.UTC().Truncate(time.Second)}
+	s := &state{path: r.URL.Path, values: url.Values{}, zone: time.UTC, now: now.UTC().Truncate(nowStep)}
 	given := r.URL.Query()
 	for _, name := range s.known() {
 		for _, key := range []string{name, grafanaPrefix + name} {

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"html/template"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -203,10 +202,10 @@ func (s *state) about(path string, groups []metrics.Dimension, values []string, 
 			v[string(d)] = []string{values[i]}
 		}
 	}
-	return s.link(path, url.Values(v), pairs...)
+	return s.link(path, v, pairs...)
 }
 
 // share is a cell of a share of 1 with a bar.
-func share(f float64, class string) cell {
-	return cell{Text: format.Percent(f), Bar: chart.Bar(80, f), Class: class}
+func share(f float64) cell {
+	return cell{Text: format.Percent(f), Bar: chart.Bar(80, f)}
 }

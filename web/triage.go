@@ -22,6 +22,7 @@ type triageBody struct {
 	Empty        bool
 	Wider        []navLink
 	Culprit      string
+	Quiet        string // since when nothing has started, "" = things do
 	Verdict      verdictLine
 	Success      []tile // effective beside actual
 	Gap          string
@@ -61,7 +62,6 @@ type triageData struct {
 	alerts                               api.AlertList
 	alertsErr                            error
 	verdicts                             []Verdict
-	completeness                         *metrics.Completeness
 }
 
 func (u *UI) triage(ctx context.Context, s *state) (any, error) {
@@ -70,8 +70,12 @@ func (u *UI) triage(ctx context.Context, s *state) (any, error) {
 		return nil, err
 	}
 	total := metrics.Merge(metrics.Key{}, d.series.Rows...)
-	b := &triageBody{Empty: total.Operations == 0, Wider: wider(s), Baseline: s.clock(d.before.From) + " – " + s.clock(d.before.To), Trust: trustOf(d.series, total.Open)}
+	b := &triageBody{Empty: total.Operations == 0, Wider: wider(s), Baseline: s.clock(d.before.From) + " – " + s.clock(d.before.To), Trust: trustOf(d.series)}
 	bands := func(name string) band { return bandOf(d.before.Rows, name) }
+	b.Quiet = s.quiet(d.series)
+	if b.Empty {
+		b.Culprit = u.culprit(ctx, s)
+	}
 	b.Verdict = u.verdict(ctx, s, d, &total, bands)
 	b.Success, b.Gap = successTiles(d, &total, bands)
 	b.Tiles = tiles(d, &total, bands)
@@ -106,6 +110,24 @@ func (u *UI) askTriage(ctx context.Context, s *state) (*triageData, error) {
 	return d, g.Wait()
 }
 
+// quietAfter is how long nothing may start before a page says so.
+const quietAfter = 10 * time.Minute
+
+// quiet is when the last operation of a window that reaches to now started, where that is
+// long ago.
+func (s *state) quiet(r *metrics.Report) string {
+	for i := len(r.Rows) - 1; i >= 0; i-- {
+		if r.Rows[i].Operations == 0 {
+			continue
+		}
+		if last := r.Rows[i].Bucket.Add(r.Bucket); s.live() && s.now.Sub(last) > quietAfter {
+			return s.clock(last)
+		}
+		return ""
+	}
+	return ""
+}
+
 // triageGroups are the contributors' dimensions: home ones, spend figures are no verdict.
 func (s *state) triageGroups() []metrics.Dimension {
 	groups := s.groups("triage")
@@ -120,10 +142,12 @@ var stateWords = map[string]string{
 	stateUnknown: "Too little to say",
 }
 
-// verdict is what the detector says of the gravest series that is asked about, else what
-// the figures of the window say.
+// verdict is what the detector says of the gravest series that is asked about. Where all is
+// well now, and where there is no detector, it is what the figures of the window say.
 func (u *UI) verdict(ctx context.Context, s *state, d *triageData, total *metrics.Row, bands func(string) band) verdictLine {
-	if v, ok := gravest(ctx, s, d.verdicts); ok {
+	now, watched := gravest(ctx, s, d.verdicts)
+	if watched && worse(now.State, stateHealthy) {
+		v := now
 		line := verdictLine{State: v.State, Word: stateWords[v.State], From: "the detector, now", Since: s.clock(v.Since)}
 		line.Who = who(s, []metrics.Dimension{metrics.DimTenant, metrics.DimProvider, metrics.DimModel}, []string{v.Tenant, v.Provider, v.Model}, v.Class)
 		line.Text = sentence(v.State, total)
@@ -140,6 +164,9 @@ func (u *UI) verdict(ctx context.Context, s *state, d *triageData, total *metric
 		return line
 	}
 	line.Text = sentence(j.State, j.Row)
+	if watched {
+		line.From += "; the detector says of now: " + strings.ToLower(stateWords[now.State])
+	}
 	if j.State == stateHealthy {
 		return line
 	}

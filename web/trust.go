@@ -13,7 +13,7 @@ type trust struct {
 }
 
 // trustOf reads what stands beside a report.
-func trustOf(r *metrics.Report, open uint64) trust {
+func trustOf(r *metrics.Report) trust {
 	t := trust{Lines: format.Footer(r)}
 	c := r.Completeness
 	switch {

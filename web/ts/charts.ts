@@ -28,7 +28,7 @@ export function drawCharts(go: (href: string) => void): void {
 }
 
 function draw(figure: HTMLElement, go: (href: string) => void): void {
-  const text = figure.querySelector('script[type="application/json"]')?.textContent;
+  const text = figure.dataset.chart;
   const box = figure.querySelector<HTMLElement>('.plot');
   if (!text || !box) return;
   const data = JSON.parse(text) as Data;

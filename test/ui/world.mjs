@@ -1,0 +1,86 @@
+// The world of the browser tests: a simulated day that ends now in a masked outage, an hour
+// of records whose names are hostile, the real binaries on free ports.
+import { spawn, execFileSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync, rmSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const root = new URL('../../', import.meta.url).pathname;
+const bin = (name) => join(root, 'bin', name);
+
+export const hostile = `"><script>window.ran=1</script><img src=x onerror="window.ran=1">'=cmd()\u202etxt\u2066`;
+export const formula = '=HYPERLINK("http://127.0.0.1/","x")';
+
+/** startWorld imports the records and starts analyze serve. */
+export async function startWorld() {
+  const dir = mkdtempSync(join(tmpdir(), 'retrylens-ui-'));
+  const env = { ...process.env, RETRYLENS_STORE: `embedded:${join(dir, 'store')}` };
+  const run = (name, ...args) => execFileSync(bin(name), args, { env, stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 28 }).toString();
+  const day = join(dir, 'day.ndjson.zst');
+  run('ingest', 'sim', '--scenario', 'side_by_side', '--seed', '1', '--hours', '24', '--at', '23h20m', '--for', '40m', '--ops-per-minute', '40', '--out', day);
+  run('ingest', 'import', day);
+  const strange = join(dir, 'strange.ndjson');
+  writeFileSync(strange, strangeRecords().map((r) => JSON.stringify(r)).join('\n') + '\n');
+  run('ingest', 'import', strange);
+  const serve = await startServe(env, dir);
+  return { dir, run, ...serve, stop: async () => { await serve.end(); await stopEngine(run, join(dir, 'store')); rmSync(dir, { recursive: true, force: true, maxRetries: 5 }); } };
+}
+
+/** stopEngine ends the engine of a store that nobody uses any more; it holds no status then. */
+async function stopEngine(run, store) {
+  try {
+    process.kill(JSON.parse(run('engine', 'status', '--data', store)).pid, 'SIGTERM');
+  } catch { return; } // it has ended by itself
+  await until(30e3, () => { try { run('engine', 'status', '--data', store); return false; } catch { return true; } });
+}
+
+function strangeRecords() {
+  const out = [];
+  for (let i = 0; i < 60; i++) {
+    const at = new Date(Date.now() - 40 * 60e3 + i * 20e3);
+    const id = `${hostile}${i}/../%2f?#`;
+    const record = (attempt, start, rest) => ({
+      tenant: 'strange', logical_id: id, operation_started_at: at.toISOString(), attempt, cause: attempt ? 'policy' : 'first', service: hostile, operation: formula, provider: 'p' + hostile.toLowerCase().slice(0, 40),
+      model: formula, started_at: new Date(+at + start).toISOString(), duration_ms: 500, provider_request_id: hostile, idempotency_key: hostile, prompt_tokens: 10, completion_tokens: 5, cost_usd: '0.000000000001', emitter: hostile.slice(0, 60), ...rest,
+    });
+    out.push(record(0, 0, { outcome: 'error', error_class: 'server_error', provider_error_type: hostile, status: 500, retry_after_ms: 4000, delay_ms: 900, seq: 3 * i }));
+    out.push(record(1, 1500, { outcome: 'success', final: true, status: 200, seq: 3 * i + 1 }));
+  }
+  return out;
+}
+
+/** startServe starts analyze serve and waits until it is ready; lines are what it writes to stdout. */
+function startServe(env, dir) {
+  const lines = [];
+  const args = ['serve', '--listen', '127.0.0.1:0', '--log-json', '--alerts-to-stdout', '--evaluate-every', '1s', '--external-url', 'http://ui.invalid'];
+  const child = spawn(bin('analyze'), args, { env, cwd: dir });
+  let log = '';
+  createInterface({ input: child.stdout }).on('line', (l) => lines.push(l));
+  const ended = new Promise((done) => child.on('exit', done));
+  const end = async () => { child.kill('SIGTERM'); await ended; };
+  return new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`analyze serve did not listen:\n${log}`)), 30e3);
+    child.stderr.on('data', async (b) => {
+      log += b;
+      const addr = /"addr":"([^"]+)"/.exec(log)?.[1];
+      if (!addr || child.address) return;
+      child.address = addr;
+      clearTimeout(late);
+      const url = `http://${addr}`;
+      await until(30e3, async () => (await fetch(`${url}/readyz`)).ok);
+      resolve({ url, lines, end, pid: child.pid });
+    });
+    child.on('exit', (code) => reject(new Error(`analyze serve ended with ${code}:\n${log}`)));
+  });
+}
+
+/** until asks again and again until the answer is true. */
+export async function until(ms, ask) {
+  for (const end = Date.now() + ms; ;) {
+    let why = 'it stayed false';
+    try { if (await ask()) return; } catch (e) { why = e; }
+    if (Date.now() > end) throw new Error(`not within ${ms} ms: ${why}`);
+    await new Promise((r) => setTimeout(r, 100));
+  }
+}
