@@ -204,6 +204,9 @@ func credentialsOf(h http.Header) (all [4]string) {
 	return all
 }
 
+// shortestWait between two questions to a gateway, whatever it asks for.
+const shortestWait = 250 * time.Millisecond
+
 // try makes one attempt. While a gateway says that the key is in flight it asks again
 // under the same key, as long as the deadline allows; each question is an attempt.
 func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
@@ -213,7 +216,7 @@ func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
 		if !x.inFlight || res.CallerGone {
 			return res
 		}
-		wait := res.Verdict.Asked.Or(time.Second)
+		wait := max(res.Verdict.Asked.Or(time.Second), shortestWait)
 		now := c.t.clock.Now()
 		if !now.Add(wait).Before(at.Deadline) {
 			return res
