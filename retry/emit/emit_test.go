@@ -410,9 +410,9 @@ func TestTime(t *testing.T) {
 			best = min(best, round(e))
 		}
 		st := e.Stats()
-		t.Logf("%s: 99.9 %% of the calls within %v; %d emitted, %d dropped", c.name, best, st.Emitted, st.Dropped)
-		if best > 50*time.Microsecond || (st.Dropped > 0) != (c.name == "full") {
-			t.Errorf("%s: 99.9 %% of the calls within %v, want 50µs; %d dropped", c.name, best, st.Dropped)
+		t.Logf("%s: 99 %% of the calls within %v; %d emitted, %d dropped", c.name, best, st.Emitted, st.Dropped)
+		if best > slower*50*time.Microsecond || (st.Dropped > 0) != (c.name == "full") {
+			t.Errorf("%s: 99 %% of the calls within %v, want 50µs; %d dropped", c.name, best, st.Dropped)
 		}
 		if c.s.block != nil {
 			close(c.s.block)
@@ -421,7 +421,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// round is the time within which 99.9 % of some calls return.
+// round is the time within which 99 % of some calls return.
 func round(e *emit.Emitter) time.Duration {
 	spent := make([]time.Duration, 2000)
 	for i := range spent {
@@ -431,7 +431,7 @@ func round(e *emit.Emitter) time.Duration {
 		spent[i] = time.Since(before)
 	}
 	slices.Sort(spent)
-	return spent[len(spent)*999/1000]
+	return spent[len(spent)*99/100]
 }
 
 func BenchmarkEmit(b *testing.B) {
