@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/retrylens/retrylens/internal/metrics"
 )
@@ -40,6 +43,21 @@ type AlertList struct {
 	Error       string     `json:"error" doc:"Of the last evaluation; alerts stay as they were."`
 	Alerts      []Alert    `json:"alerts" doc:"Pending, firing, and resolved in the last 15 minutes."`
 	Rules       []Rule     `json:"rules"`
+	Verdicts    []Verdict  `json:"verdicts" doc:"The detector's latest, of every series and of all (tenant *): at, tenant, provider, model, state, since, votes, signs, figures, contributors, example, …, as analyze detect writes them."`
+}
+
+// Verdict is one of the detector's.
+type Verdict struct {
+	Tenant string
+	Body   json.RawMessage
+}
+
+// MarshalJSON is the body as it is.
+func (v Verdict) MarshalJSON() ([]byte, error) { return v.Body, nil }
+
+// Schema says that it is an object.
+func (Verdict) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
 // IncidentList is what fired in a window, the latest first.
@@ -62,6 +80,9 @@ func (a *API) alerts(ctx context.Context, p *StatusParams) (*answer, error) {
 		return nil, err
 	}
 	list.Alerts = Visible(ctx, list.Alerts, nil)
+	if tenants, restricted := Tenants(ctx); restricted {
+		list.Verdicts = slices.DeleteFunc(slices.Clone(list.Verdicts), func(v Verdict) bool { return !slices.Contains(tenants, v.Tenant) })
+	}
 	return jsonAnswer(list, p.IfNoneMatch)
 }
 

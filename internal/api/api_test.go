@@ -75,7 +75,7 @@ func (s *source) Status(context.Context) (api.Status, error) {
 }
 
 func (s *source) Alerts(context.Context) (api.AlertList, error) {
-	return api.AlertList{EvaluatedAt: &now, Leading: true, Alerts: someAlerts(), Rules: []api.Rule{{Alert: "A", Expr: "retries[5m] > 1", By: []metrics.Dimension{"tenant"}}}}, s.err
+	return api.AlertList{EvaluatedAt: &now, Leading: true, Alerts: someAlerts(), Verdicts: []api.Verdict{{Tenant: histories.Tenants[0], Body: []byte(`{"state":"healthy"}`)}, {Tenant: histories.Tenants[1], Body: []byte(`{"tenant":"` + histories.Tenants[1] + `"}`)}}, Rules: []api.Rule{{Alert: "A", Expr: "retries[5m] > 1", By: []metrics.Dimension{"tenant"}}}}, s.err
 }
 
 func (s *source) Incidents(context.Context, time.Time, time.Time, int) ([]api.Alert, error) {

@@ -248,7 +248,7 @@ func (s *consoleSource) Alerts(context.Context) (api.AlertList, error) {
 		return api.AlertList{}, errors.New("no rules are watched")
 	}
 	last := s.alerting.Last()
-	list := api.AlertList{Leading: last.Leading, Alerts: []api.Alert{}, Rules: []api.Rule{}}
+	list := api.AlertList{Leading: last.Leading, Alerts: []api.Alert{}, Rules: []api.Rule{}, Verdicts: []api.Verdict{}}
 	if !last.At.IsZero() {
 		list.EvaluatedAt = &last.At
 	}
@@ -263,6 +263,16 @@ func (s *consoleSource) Alerts(context.Context) (api.AlertList, error) {
 			Alert: r.Name, Expr: r.Expr.String(), By: append([]metrics.Dimension{}, r.By...), MinOperations: r.MinOperations,
 			ForSeconds: r.For.Seconds(), KeepFiringForSeconds: r.KeepFiringFor.Seconds(), Severity: r.Severity, Runbook: r.Runbook,
 		})
+	}
+	if s.watcher == nil {
+		return list, nil
+	}
+	for _, e := range s.watcher.verdicts.all() {
+		body, err := e.AppendJSON(nil)
+		if err != nil {
+			return list, err
+		}
+		list.Verdicts = append(list.Verdicts, api.Verdict{Tenant: e.Tenant, Body: body})
 	}
 	return list, nil
 }

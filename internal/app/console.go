@@ -94,10 +94,14 @@ func (c *Console) Run(ctx context.Context) (err error) {
 	store := newLateStore(c.o.Store, false)
 	defer func() { err = errors.Join(err, store.close()) }()
 	source := &consoleSource{store: store, version: c.o.Version, began: time.Now()}
-	if source.alerting, err = newAlerting(c.o.Alerts, source, nil, c.o.Streams.Out, c.logger); err != nil {
+	if source.watcher, err = newWatcher(source, c.logger); err != nil {
 		return err
 	}
-	g := gauges.New(gauges.Options{Source: source, Lag: source.lag, Top: c.o.TopSeries, Logger: c.logger})
+	if source.alerting, err = newAlerting(c.o.Alerts, source, &source.watcher.verdicts, c.o.Streams.Out, c.logger); err != nil {
+		return err
+	}
+	source.watcher.leads = func() bool { return source.alerting.Last().Leading }
+	g := gauges.New(gauges.Options{Source: source, Lag: source.lag, States: source.watcher.verdicts.States, Top: c.o.TopSeries, Logger: c.logger})
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -109,6 +113,7 @@ func (c *Console) Run(ctx context.Context) (err error) {
 	if c.viewers != nil {
 		wg.Go(func() { c.viewers.watch(background) })
 	}
+	wg.Go(func() { source.watcher.run(background) })
 	c.watch(background, &wg, source.alerting)
 	server := c.server(source, g)
 	failed := make(chan error, 1)
@@ -195,14 +200,8 @@ func (c *Console) routes(source *consoleSource, g *gauges.Gauges) http.Handler {
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.logger.Handler(), slog.LevelError)}))
 	api.Mount(r, api.Options{Source: source, Version: c.o.Version, Logger: c.logger})
-	web.Mount(r, web.Options{Source: source, Detector: detector(source), Version: c.o.Version, RunbookURL: c.o.Alerts.RunbookURL, Logger: c.logger})
+	web.Mount(r, web.Options{Source: source, Detector: &source.watcher.verdicts, Version: c.o.Version, RunbookURL: c.o.Alerts.RunbookURL, Logger: c.logger})
 	return r
-}
-
-// detector is the source's, where it has one.
-func detector(source any) web.Detector {
-	d, _ := source.(web.Detector)
-	return d
 }
 
 func plain(w http.ResponseWriter, status int, text string) {

@@ -18,6 +18,7 @@ type consoleSource struct {
 	version  string
 	began    time.Time
 	alerting *alerting
+	watcher  *watcher
 }
 
 // asked is what ask got of the store; an error that may pass is api.ErrUnavailable.
@@ -56,6 +57,18 @@ func (s *consoleSource) Completeness(ctx context.Context, tenants ...string) (*m
 // Status asks the store for all there is to know of it.
 func (s *consoleSource) Status(ctx context.Context) (api.Status, error) {
 	return asked(ctx, s, func(st *Store) (api.Status, error) { return storeStatus(ctx, st, s.version, s.began) })
+}
+
+// EachDetectorState is Store.EachDetectorState.
+func (s *consoleSource) EachDetectorState(ctx context.Context, each func([]byte) error) error {
+	_, err := asked(ctx, s, func(st *Store) (struct{}, error) { return struct{}{}, st.EachDetectorState(ctx, each) })
+	return err
+}
+
+// SaveDetectorStates is Store.SaveDetectorStates.
+func (s *consoleSource) SaveDetectorStates(ctx context.Context, states []clickhouse.DetectorState) error {
+	_, err := asked(ctx, s, func(st *Store) (struct{}, error) { return struct{}{}, st.SaveDetectorStates(ctx, states) })
+	return err
 }
 
 func (s *consoleSource) lag(ctx context.Context) (time.Duration, error) {

@@ -24,7 +24,7 @@ func detectQuery(at time.Time) metrics.Query {
 func samplesOf(r *metrics.Report) []detect.Sample {
 	bySeries := map[detect.Key][]metrics.Row{}
 	for _, row := range r.Rows {
-		k := detect.Key{Tenant: row.Dims[0], Provider: row.Dims[1], Model: row.Dims[2]}
+		k := keyOf(&row)
 		bySeries[k] = append(bySeries[k], row)
 	}
 	out := []detect.Sample{sampleOf(detect.All, r.To, r.Rows)}
@@ -90,6 +90,7 @@ func (l *latencies) fill(v *detect.View) {
 type verdicts struct {
 	mu     sync.Mutex
 	latest map[detect.Key]detect.Evaluation
+	sorted []detect.Evaluation // the same, in order
 }
 
 func (v *verdicts) set(evaluations []detect.Evaluation) {
@@ -98,7 +99,7 @@ func (v *verdicts) set(evaluations []detect.Evaluation) {
 		latest[e.Key] = e
 	}
 	v.mu.Lock()
-	v.latest = latest
+	v.latest, v.sorted = latest, evaluations
 	v.mu.Unlock()
 }
 

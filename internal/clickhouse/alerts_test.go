@@ -85,3 +85,23 @@ func TestOneHoldsTheLease(t *testing.T) {
 	must("the third while the second is silent", hold(c), true)
 	must("the second, back", hold(b), false)
 }
+
+// TestTheLatestDetectorStateIsKept, of every series, whatever its bytes.
+func TestTheLatestDetectorStateIsKept(t *testing.T) {
+	s := newStore(t)
+	for _, body := range []string{"old", "new \x00\xff"} {
+		err := s.SaveDetectorStates(t.Context(), []clickhouse.DetectorState{
+			{Tenant: "t", Provider: "p", Model: "", Body: []byte(body)}, {Tenant: "*", Provider: "*", Model: "*", Body: []byte("all " + body)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]bool{}
+	if err := s.EachDetectorState(t.Context(), func(b []byte) error { got[string(b)] = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || !got["new \x00\xff"] || !got["all new \x00\xff"] {
+		t.Errorf("%v", got)
+	}
+}

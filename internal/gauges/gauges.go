@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +18,16 @@ import (
 type Options struct {
 	Source Source
 	// Lag tells how far the rollups are behind; nil = not shown.
-	Lag    func(context.Context) (time.Duration, error)
+	Lag func(context.Context) (time.Duration, error)
+	// States are the detector's latest verdicts; nil = not shown.
+	States func() []State
 	Top    int              // series of a window besides other; 0 = DefaultTop
 	Now    func() time.Time // nil = time.Now
 	Logger *slog.Logger     // nil = none
 }
+
+// State is a state, or a sign, that the detector sees of a series.
+type State struct{ Tenant, Provider, Model, State string }
 
 // DefaultTop bounds the series of a window: 200 × about 40 gauges.
 const DefaultTop = 200
@@ -136,12 +142,30 @@ func (g *Gauges) Collect(ch chan<- prometheus.Metric) {
 	if lag := g.lag.Load(); lag != nil {
 		ch <- gauge(descLag, lag.Seconds())
 	}
+	g.collectStates(ch)
 }
+
+// collectStates shows the states that hold, at most as many series as a window has; those
+// that page come first.
+func (g *Gauges) collectStates(ch chan<- prometheus.Metric) {
+	if g.o.States == nil {
+		return
+	}
+	all := g.o.States()
+	slices.SortStableFunc(all, func(a, b State) int { return compareBool(a.calm(), b.calm()) })
+	for _, s := range all[:min(len(all), 2*g.o.Top)] {
+		ch <- gauge(descState, 1, s.Tenant, s.Provider, s.Model, s.State)
+	}
+}
+
+func (s State) calm() bool { return s.State == "healthy" || s.State == "flaky" }
 
 var (
 	descAge      = desc("snapshot_age_seconds", "How old the figures of a window are.", "window")
 	descFailures = desc("snapshot_failures_total", "Snapshots that failed.")
 	descLag      = desc("finaliser_lag_seconds", "Age of the oldest change that the rollups do not hold yet.")
+
+	descState = desc("detector_state", "1 for the state that the detector sees of a series, and for each of its signs.", "tenant", "provider", "model", "state")
 
 	descMissing  = desc("records_missing", "Records that emitters counted and that never arrived.")
 	descCoverage = desc("coverage_ratio", "Records received / records that emitters counted.")

@@ -465,3 +465,22 @@ TTL toDateTime(at) + toIntervalDay(1);
 CREATE TABLE IF NOT EXISTS retrylens.leases ON CLUSTER main AS retrylens.leases_local
 ENGINE = Distributed(main, retrylens, leases_local, cityHash64(name));
 
+-- 0007 detector
+-- What the detector knows of each series, so that a restart forgets no baseline: one row
+-- per series, the latest wins. body is detect.Detector.Snapshot.
+CREATE TABLE IF NOT EXISTS retrylens.detector_states_local ON CLUSTER main
+(
+    tenant   String,
+    provider String,
+    model    String,
+    at       DateTime64(3, 'UTC') DEFAULT now64(3),
+    body     String CODEC(ZSTD(3)),
+    version  UInt64 DEFAULT toUnixTimestamp64Nano(now64(9))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/{database}/{table}', '{replica}', version)
+ORDER BY (tenant, provider, model)
+TTL toDateTime(at) + toIntervalDay(30);
+
+CREATE TABLE IF NOT EXISTS retrylens.detector_states ON CLUSTER main AS retrylens.detector_states_local
+ENGINE = Distributed(main, retrylens, detector_states_local, cityHash64(tenant, provider, model));
+

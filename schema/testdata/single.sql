@@ -432,3 +432,19 @@ ENGINE = ReplacingMergeTree(at)
 ORDER BY (name, holder)
 TTL toDateTime(at) + toIntervalDay(1);
 
+-- 0007 detector
+-- What the detector knows of each series, so that a restart forgets no baseline: one row
+-- per series, the latest wins. body is detect.Detector.Snapshot.
+CREATE TABLE IF NOT EXISTS retrylens.detector_states
+(
+    tenant   String,
+    provider String,
+    model    String,
+    at       DateTime64(3, 'UTC') DEFAULT now64(3),
+    body     String CODEC(ZSTD(3)),
+    version  UInt64 DEFAULT toUnixTimestamp64Nano(now64(9))
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (tenant, provider, model)
+TTL toDateTime(at) + toIntervalDay(30);
+
