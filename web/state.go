@@ -206,12 +206,14 @@ func (s *state) clock(t time.Time) string {
 // axis writes a time on the scale of a chart.
 func (s *state) axis(t time.Time, window time.Duration) string {
 	switch t = t.In(s.zone); {
-	case window <= time.Hour:
+	case window < 5*time.Minute:
 		return t.Format("15:04:05")
 	case window <= 26*time.Hour:
 		return t.Format("15:04")
+	case window <= 5*24*time.Hour:
+		return t.Format("01-02 15:04")
 	}
-	return t.Format("01-02 15:04")
+	return t.Format("01-02")
 }
 
 // zoneName is what is written beside times.

@@ -90,7 +90,10 @@ func (u *UI) around(v *view, p page, s *state) {
 	v.Window, v.Zone, v.Live = s.clock(q.From)+" – "+s.clock(q.To), s.zoneName(), s.live()
 	v.From, v.To = s.values.Get(query.From), s.values.Get(query.To)
 	if v.From == "" && v.To == "" {
-		v.From, v.To = p.window, "now"
+		v.From = p.window
+	}
+	if v.To == "" {
+		v.To = "now"
 	}
 	v.Refresh, v.Frozen = int(s.refresh/time.Second), s.frozen()
 	v.Ranges, v.Zones, v.Rates = ranges(s, v), zones(s), rates(s)

@@ -100,7 +100,7 @@ test('screenshots for the README', async (page) => {
   await page.locator('.plot.live').first().waitFor();
   await shot('triage', 760);
   await page.goto(await operationPath(page));
-  await shot('waterfall', 620);
+  await shot('waterfall', 680);
   await page.goto('/spend?from=now-24h&tenant=acme');
   await shot('spend', 640);
 });

@@ -12,17 +12,25 @@ const bin = (name) => join(root, 'bin', name);
 export const hostile = `"><script>window.ran=1</script><img src=x onerror="window.ran=1">'=cmd()\u202etxt\u2066`;
 export const formula = '=HYPERLINK("http://127.0.0.1/","x")';
 
+/** simulated are the arguments of a day that ends now in trouble. */
+const simulated = ['--scenario', 'side_by_side', '--seed', '1', '--hours', '24', '--at', '23h20m', '--for', '40m', '--ops-per-minute', '40'];
+
 /** startWorld imports the records and starts analyze serve. */
-export async function startWorld() {
+export async function startWorld(sim = simulated, strangers = true) {
   const dir = mkdtempSync(join(tmpdir(), 'retrylens-ui-'));
   const env = { ...process.env, RETRYLENS_STORE: `embedded:${join(dir, 'store')}` };
   const run = (name, ...args) => execFileSync(bin(name), args, { env, stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 28 }).toString();
   const day = join(dir, 'day.ndjson.zst');
-  run('ingest', 'sim', '--scenario', 'side_by_side', '--seed', '1', '--hours', '24', '--at', '23h20m', '--for', '40m', '--ops-per-minute', '40', '--out', day);
+  run('ingest', 'sim', ...sim, '--out', day);
   run('ingest', 'import', day);
-  const strange = join(dir, 'strange.ndjson');
-  writeFileSync(strange, strangeRecords().map((r) => JSON.stringify(r)).join('\n') + '\n');
-  run('ingest', 'import', strange);
+  rmSync(day);
+  if (strangers) {
+    const strange = join(dir, 'strange.ndjson');
+    writeFileSync(strange, strangeRecords().map((r) => JSON.stringify(r)).join('\n') + '\n');
+    run('ingest', 'import', strange);
+  } else {
+    run('analyze', 'finalise', '--once');
+  }
   const serve = await startServe(env, dir);
   return { dir, run, ...serve, stop: async () => { await serve.end(); await stopEngine(run, join(dir, 'store')); rmSync(dir, { recursive: true, force: true, maxRetries: 5 }); } };
 }

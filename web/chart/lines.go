@@ -31,7 +31,7 @@ type Lines struct {
 // The room around the plot, and how many marks the scales have.
 const (
 	left, right, top, bottom = 58, 8, 8, 20
-	yMarks, xMarks           = 4, 5
+	yMarks, xMarks           = 4, 6
 )
 
 // SVG draws the chart. It is hidden from screen readers: what it shows stands beside it
@@ -99,11 +99,29 @@ func (c *Lines) grid(b *strings.Builder, low, high float64) {
 		fmt.Fprintf(b, `<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`,
 			left, y, c.Width-right, left-6, y+4, html.EscapeString(c.Format(v)))
 	}
-	step := c.To.Sub(c.From) / xMarks
-	for i := range xMarks {
-		t := c.From.Add(step*time.Duration(i) + step/2)
+	step := timeStep(c.To.Sub(c.From))
+	for t := c.From.Truncate(step).Add(step); t.Before(c.To); t = t.Add(step) {
+		if x := c.x(t); x < left+20 || x > float64(c.Width-right-24) {
+			continue // it would be cut off
+		}
 		fmt.Fprintf(b, `<text class="x" x="%.1f" y="%d">%s</text>`, c.x(t), c.Height-5, html.EscapeString(c.Clock(t, c.To.Sub(c.From))))
 	}
+}
+
+// timeSteps are the distances of marks that people read.
+var timeSteps = []time.Duration{
+	time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour, 14 * 24 * time.Hour, 30 * 24 * time.Hour,
+}
+
+// timeStep is the shortest of them that makes at most xMarks marks.
+func timeStep(window time.Duration) time.Duration {
+	for _, s := range timeSteps {
+		if window/s <= xMarks {
+			return s
+		}
+	}
+	return max(window/xMarks, time.Hour)
 }
 
 func (c *Lines) band(b *strings.Builder, low, high float64) {
