@@ -88,6 +88,12 @@ const hostile = `"><script>alert(1)</script>'` + "=cmd()\u202etxt\u2066\u200b\x1
 
 func served(t *testing.T, f *folded, viewer ...string) func(path string) (*http.Response, string) {
 	t.Helper()
+	return detecting(t, f, nil, viewer...)
+}
+
+// detecting are the pages with a detector.
+func detecting(t *testing.T, f *folded, d web.Detector, viewer ...string) func(path string) (*http.Response, string) {
+	t.Helper()
 	r := chi.NewRouter()
 	r.Use(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -97,7 +103,7 @@ func served(t *testing.T, f *folded, viewer ...string) func(path string) (*http.
 			next.ServeHTTP(w, req)
 		})
 	})
-	web.Mount(r, web.Options{Source: f, Version: "1.2.3", RunbookURL: "https://runbooks.example/x/", Now: func() time.Time { return histories.Now }})
+	web.Mount(r, web.Options{Source: f, Detector: d, Version: "1.2.3", RunbookURL: "https://runbooks.example/x/", Now: func() time.Time { return histories.Now }})
 	return func(path string) (*http.Response, string) {
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -107,6 +113,37 @@ func served(t *testing.T, f *folded, viewer ...string) func(path string) (*http.
 			t.Fatal(err)
 		}
 		return resp, string(b)
+	}
+}
+
+// says is a detector that always says the same.
+type says []web.Verdict
+
+func (s says) Verdicts(context.Context) ([]web.Verdict, error) { return s, nil }
+
+// TestTheDetectorIsAsked about what the viewer may see and asks for, while the window
+// reaches to now; the gravest series is named.
+func TestTheDetectorIsAsked(t *testing.T) {
+	d := says{
+		{State: "healthy"}, {State: "flaky", Tenant: "a", Provider: "p1", Model: "m1", Since: histories.Now},
+		{State: "outage", Tenant: "b", Provider: "p2", Model: hostile, Class: "timeout", Example: "op/1", Since: histories.Now},
+	}
+	all, ofA := detecting(t, &folded{}, d), detecting(t, &folded{}, d, "a")
+	for _, c := range []struct {
+		get  func(string) (*http.Response, string)
+		path string
+		want string
+	}{
+		{all, "/", "<strong>Outage</strong>"}, {all, "/?provider=p1", "<strong>Flaky</strong>"}, {all, "/?tenant=none", "<strong>No operations</strong>"},
+		{all, "/?service=x", "<strong>No operations</strong>"}, {all, "/?from=2026-01-01&to=2026-01-02", "<strong>No operations</strong>"},
+		{ofA, "/", "<strong>Flaky</strong>"}, {ofA, "/?provider=p2", "<strong>No operations</strong>"},
+	} {
+		if _, body := c.get(c.path); !strings.Contains(body, c.want) {
+			t.Errorf("%s has no %s:\n%s", c.path, c.want, body[strings.Index(body, `class="verdict`):])
+		}
+	}
+	if _, body := all("/"); !strings.Contains(body, `href="/op/op%2F1`) || !strings.Contains(body, "timeout") {
+		t.Error("no example, or no class")
 	}
 }
 

@@ -142,40 +142,50 @@ var stateWords = map[string]string{
 	stateUnknown: "Too little to say",
 }
 
-// verdict is what the detector says of the gravest series that is asked about. Where all is
-// well now, and where there is no detector, it is what the figures of the window say.
+// verdict is the graver of what the detector says of now, of the gravest series that is
+// asked about, and of what the figures of the window say: an hour can have been bad whose
+// last minutes are not.
 func (u *UI) verdict(ctx context.Context, s *state, d *triageData, total *metrics.Row, bands func(string) band) verdictLine {
 	now, watched := gravest(ctx, s, d.verdicts)
-	if watched && worse(now.State, stateHealthy) {
-		v := now
-		line := verdictLine{State: v.State, Word: stateWords[v.State], From: "the detector, now", Since: s.clock(v.Since)}
-		line.Who = who(s, []metrics.Dimension{metrics.DimTenant, metrics.DimProvider, metrics.DimModel}, []string{v.Tenant, v.Provider, v.Model}, v.Class)
-		line.Text = sentence(v.State, total)
-		line.example(s, v.Example)
-		return line
-	}
 	j := worst(d.groups.Rows, matching(d.beforeGroups.Rows))
+	if watched && worse(now.State, stateHealthy) && !worse(j.State, now.State) {
+		return detected(s, now, d.groups, total)
+	}
 	if j.Row == nil {
 		return verdictLine{State: stateUnknown, Word: "No operations", From: "the figures of this window"}
 	}
 	line := verdictLine{State: j.State, Word: stateWords[j.State], From: "the figures of this window against those before it", Why: j.Votes}
-	if j.State == stateUnknown {
-		line.Text = fmt.Sprintf("fewer than %d operations in every group", fewest)
-		return line
-	}
-	line.Text = sentence(j.State, j.Row)
 	if watched {
 		line.From += "; the detector says of now: " + strings.ToLower(stateWords[now.State])
 	}
-	if j.State == stateHealthy {
+	switch j.State {
+	case stateUnknown:
+		line.Text = fmt.Sprintf("Fewer than %d operations in every group.", fewest)
+		return line
+	case stateHealthy:
+		line.Text = sentence(j.State, total)
 		return line
 	}
+	line.Text = sentence(j.State, j.Row)
 	class := topClass(j.Row)
 	line.Who = who(s, s.triageGroups(), j.Row.Dims, class)
 	if began := since(d.series.Rows, bands("amplification"), bands("error_ratio")); !began.IsZero() && j.State != stateFlaky {
 		line.Since = s.clock(began)
 	}
 	line.example(s, u.example(ctx, s, s.triageGroups(), j.Row.Dims, class))
+	return line
+}
+
+// detected is the detector's verdict, with the window's figures of what it is about.
+func detected(s *state, v Verdict, groups *metrics.Report, total *metrics.Row) verdictLine {
+	line := verdictLine{State: v.State, Word: stateWords[v.State], From: "the detector, now; the figures are those of this window", Since: s.clock(v.Since)}
+	line.Who = who(s, []metrics.Dimension{metrics.DimTenant, metrics.DimProvider, metrics.DimModel}, []string{v.Tenant, v.Provider, v.Model}, v.Class)
+	about := total
+	if r := matching(groups.Rows)(&metrics.Row{Key: metrics.Key{Dims: []string{v.Provider, v.Model}}}); r != nil && slices.Equal(groups.GroupBy, defaultGroups["triage"]) {
+		about = r
+	}
+	line.Text = sentence(v.State, about)
+	line.example(s, v.Example)
 	return line
 }
 

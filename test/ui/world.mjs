@@ -29,7 +29,7 @@ export async function startWorld(sim = simulated, strangers = true) {
     writeFileSync(strange, strangeRecords().map((r) => JSON.stringify(r)).join('\n') + '\n');
     run('ingest', 'import', strange);
   } else {
-    run('analyze', 'finalise', '--once');
+    run('analyze', 'finalise', '--once', '--min-age', '1s');
   }
   const serve = await startServe(env, dir);
   return { dir, run, ...serve, stop: async () => { await serve.end(); await stopEngine(run, join(dir, 'store')); rmSync(dir, { recursive: true, force: true, maxRetries: 5 }); } };
