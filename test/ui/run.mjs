@@ -6,6 +6,7 @@ import './pages.test.mjs';
 import './use.test.mjs';
 import './exports.test.mjs';
 
+setTimeout(() => { console.log('the browser tests did not end within 5 minutes'); process.exit(1); }, 300e3).unref();
 const world = await startWorld();
 let ok = false;
 try {
