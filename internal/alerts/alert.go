@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/retrylens/retrylens/internal/alerts/expr"
+	"github.com/retrylens/retrylens/internal/metrics"
 )
 
 // Status is where an alert is in its life.
@@ -24,13 +25,14 @@ const (
 // Alert is one episode of one group of one rule: from the moment the condition held until it
 // was resolved. Rule, group and ActiveAt tell it from every other.
 type Alert struct {
-	Rule        string            `json:"rule"`
-	Group       []string          `json:"group"` // values of the rule's dimensions
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	Severity    string            `json:"severity"`
-	Runbook     string            `json:"runbook"`
-	Status      Status            `json:"status"`
+	Rule        string              `json:"rule"`
+	By          []metrics.Dimension `json:"by"`    // the rule's dimensions
+	Group       []string            `json:"group"` // their values
+	Labels      map[string]string   `json:"labels"`
+	Annotations map[string]string   `json:"annotations"`
+	Severity    string              `json:"severity"`
+	Runbook     string              `json:"runbook"`
+	Status      Status              `json:"status"`
 
 	ActiveAt   time.Time  `json:"active_at"`             // since when the condition holds
 	FiredAt    *time.Time `json:"fired_at,omitempty"`    // startsAt for Alertmanager, the same after every restart
@@ -70,13 +72,16 @@ func (a *Alert) step(r *Rule, truth expr.Truth, now time.Time) (changed bool) {
 	return a.Status != before
 }
 
+// groupedAs tells whether the rule still groups as it did.
+func (a *Alert) groupedAs(r *Rule) bool { return slices.Equal(a.By, r.By) }
+
 // over tells an alert that has ended.
 func (a *Alert) over() bool { return a.Status == Resolved || a.Status == Dropped }
 
 // newAlert is the alert of a group whose condition was found to hold.
 func newAlert(f finding, now time.Time) *Alert {
 	return &Alert{
-		Rule: f.rule.Name, Group: f.group, Labels: f.values.labels(), Annotations: f.values.annotations(),
+		Rule: f.rule.Name, By: f.rule.By, Group: f.group, Labels: f.values.labels(), Annotations: f.values.annotations(),
 		Severity: f.rule.Severity, Runbook: f.rule.Runbook, Status: Pending, ActiveAt: now, HeldAt: now,
 	}
 }

@@ -63,7 +63,7 @@ func NewAlertmanager(address string, links Links, logger *slog.Logger) (*Alertma
 	}
 	return &Alertmanager{
 		url: u.Redacted(), request: u, links: links, logger: logger, sent: map[string]sent{},
-		client: &http.Client{Timeout: postTimeout}, latest: make(chan delivery, 1),
+		client: newClient(), latest: make(chan delivery, 1),
 	}, nil
 }
 
@@ -160,6 +160,12 @@ func (a *Alertmanager) post(ctx context.Context, now time.Time, due []*Alert) (s
 		}
 	}
 	return postJSON(ctx, a.client, a.request.String(), body)
+}
+
+// newClient is one that follows no redirect: a post would become a GET that says nothing,
+// and be taken for told.
+func newClient() *http.Client {
+	return &http.Client{Timeout: postTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // postJSON posts v; any status but 2xx is an error.

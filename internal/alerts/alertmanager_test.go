@@ -212,8 +212,11 @@ func TestWebhookAndStreamSayTheSame(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		got = string(b)
-		if r.URL.Path == "/no" {
+		switch r.URL.Path {
+		case "/no":
 			w.WriteHeader(http.StatusForbidden)
+		case "/login":
+			http.Redirect(w, r, "/", http.StatusFound)
 		}
 	}))
 	defer srv.Close()
@@ -235,11 +238,13 @@ func TestWebhookAndStreamSayTheSame(t *testing.T) {
 	if strings.TrimSpace(out.String()) != got || !strings.Contains(got, `"status":"resolved"`) || !strings.Contains(got, `"ends_at":"2026-11-30T04:00:00Z"`) {
 		t.Errorf("%s\n%s", got, out.String())
 	}
-	no, err := alerts.NewWebhook(srv.URL+"/no", alerts.Links{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := no.Tell(t.Context(), a); err == nil {
-		t.Error("a 403 is no error")
+	for _, path := range []string{"/no", "/login"} { // a redirect would become a GET that says nothing
+		no, err := alerts.NewWebhook(srv.URL+path, alerts.Links{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := no.Tell(t.Context(), a); err == nil {
+			t.Errorf("%s is no error", path)
+		}
 	}
 }

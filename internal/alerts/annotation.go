@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -27,6 +28,9 @@ var stub = template.FuncMap{
 
 const maxAnnotation = 4096
 
+// figureCalls finds the figures that a template names.
+var figureCalls = regexp.MustCompile("figure\\s+(?:\"([^\"]*)\"|`([^`]*)`)")
+
 // compile parses the annotations and checks the figures and labels they name.
 func (r *Rule) compile() error {
 	r.templates = map[string]*annotation{}
@@ -37,6 +41,11 @@ func (r *Rule) compile() error {
 			return fmt.Errorf("annotation %s: %w", name, err)
 		}
 		a.t = t
+		for _, m := range figureCalls.FindAllStringSubmatch(text, -1) { // also in branches that are not taken now
+			if _, err := a.collect(m[1] + m[2]); err != nil {
+				return fmt.Errorf("annotation %s: %w", name, err)
+			}
+		}
 		check := template.FuncMap{"label": r.checkLabel, "figure": a.collect}
 		if _, err := a.render(check); err != nil {
 			return fmt.Errorf("annotation %s: %w", name, err)

@@ -156,6 +156,10 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 	if len(l.errs) > before {
 		return nil
 	}
+	if len(r.Expr.States()) > 0 && !detectable(r.By) {
+		l.fail(n.Line, errors.New("by: the detector judges by [tenant, provider, model], or all together with []"))
+		return nil
+	}
 	if r.MinOperations > 0 && r.longest() == 0 {
 		l.fail(f["min_operations"].Line, errors.New("min_operations needs a condition with a window"))
 		return nil
@@ -165,6 +169,15 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 		return nil
 	}
 	return r
+}
+
+// detectable tells whether the detector has verdicts on such groups.
+func detectable(by []metrics.Dimension) bool {
+	if len(by) == 0 {
+		return true
+	}
+	sorted := slices.Sorted(slices.Values(by))
+	return slices.Equal(sorted, []metrics.Dimension{metrics.DimModel, metrics.DimProvider, metrics.DimTenant})
 }
 
 func (l *loader) text(n *yaml.Node, to *string) { l.decode(n, to, "a text") }

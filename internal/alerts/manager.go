@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -55,6 +56,7 @@ type Options struct {
 	Tellers  []Teller
 	Rules    *Rules
 	Every    time.Duration // 0 = DefaultEvery
+	Timeout  time.Duration // of what the source and the journal may take in one evaluation; 0 = twice Every
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Pause    func(context.Context, time.Duration) error // nil = a timer
@@ -84,6 +86,9 @@ type Evaluation struct {
 func New(o Options) *Manager {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 2 * o.Every
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -165,16 +170,20 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) Evaluate(ctx context.Context) (err error) {
 	now := m.o.Now().UTC().Truncate(time.Millisecond)
 	began := time.Now()
-	leading, err := m.lead(ctx)
+	asking, cancel := context.WithTimeout(ctx, m.o.Timeout)
+	defer cancel()
+	leading, err := m.lead(asking)
 	defer func() {
 		m.mu.Lock()
 		m.last = Evaluation{At: now, Took: time.Since(began), Err: err, Leading: leading}
 		m.mu.Unlock()
 	}()
-	if err != nil || !leading {
+	switch {
+	case err != nil && !m.leading, err == nil && !leading:
 		return err
+	case err == nil:
+		err = m.round(asking, now)
 	}
-	err = m.round(ctx, now)
 	loud := slices.DeleteFunc(m.Alerts(), func(a *Alert) bool { return a.Status == Pending })
 	for _, s := range m.o.Sinks {
 		s.Deliver(now, loud)
@@ -182,31 +191,51 @@ func (m *Manager) Evaluate(ctx context.Context) (err error) {
 	return errors.Join(err, m.tell(ctx, loud))
 }
 
-// tell tells the tellers what they do not know yet; what fails is tried again at the
-// next evaluation.
+// tellTime is how long the tellers may take in one evaluation: one that hangs must not
+// keep the next one waiting.
+const tellTime = 5 * time.Second
+
+// tell tells every teller what it does not know yet, all at once; what fails, or is not
+// reached in time, is tried again at the next evaluation.
 func (m *Manager) tell(ctx context.Context, loud []*Alert) error {
-	var told []*Alert
-	var errs []error
-	for _, a := range loud {
-		was := len(told)
-		for _, t := range m.o.Tellers {
-			if a.Told[t.Name()] == a.Status {
-				continue
-			}
-			if err := t.Tell(ctx, a); err != nil {
-				errs = append(errs, fmt.Errorf("alerts: %s: %w", t.Name(), err))
-				continue
-			}
+	telling, cancel := context.WithTimeout(ctx, tellTime)
+	defer cancel()
+	told, errs := make([][]*Alert, len(m.o.Tellers)), make([]error, len(m.o.Tellers))
+	var wg sync.WaitGroup
+	for i, t := range m.o.Tellers {
+		wg.Go(func() { told[i], errs[i] = tellOne(telling, t, loud) })
+	}
+	wg.Wait()
+	changed := map[string]*Alert{}
+	for i, t := range m.o.Tellers {
+		for _, a := range told[i] {
 			if a.Told == nil {
 				a.Told = map[string]Status{}
 			}
 			a.Told[t.Name()] = a.Status
-			if len(told) == was {
-				told = append(told, a)
-			}
+			changed[a.Key()] = a
 		}
 	}
-	return errors.Join(append(errs, m.remember(ctx, told))...)
+	return errors.Join(append(errs, m.remember(ctx, slices.SortedFunc(maps.Values(changed), compareAlerts)))...)
+}
+
+// tellOne tells one teller and returns what it knows now. Who never heard that an alert
+// fires need not hear that it does not any more. After a failure it is left alone until
+// the next evaluation.
+func tellOne(ctx context.Context, t Teller, loud []*Alert) (told []*Alert, err error) {
+	for _, a := range loud {
+		switch last := a.Told[t.Name()]; {
+		case last == a.Status:
+			continue
+		case a.Status == Resolved && last == "":
+		default:
+			if err := t.Tell(ctx, a); err != nil {
+				return told, fmt.Errorf("alerts: %s: %w", t.Name(), err)
+			}
+		}
+		told = append(told, a)
+	}
+	return told, nil
 }
 
 // remember keeps what was told of alerts.
@@ -249,6 +278,9 @@ func (m *Manager) lead(ctx context.Context) (bool, error) {
 	return hold, nil
 }
 
+// pendingGap is how long ago a pending alert may have been saved to be taken over.
+const pendingGap = 5 * time.Minute
+
 // take takes alerts over from a journal, of several episodes the latest. Whether a condition
 // held in the meantime nobody knows: keep_firing_for counts from now.
 func (m *Manager) take(all []*Alert) {
@@ -260,8 +292,11 @@ func (m *Manager) take(all []*Alert) {
 		if old := m.alerts[a.Key()]; old != nil && a.ActiveAt.Before(old.ActiveAt) {
 			continue
 		}
-		if a.Status == Firing {
+		switch {
+		case a.Status == Firing:
 			a.HeldAt = now
+		case a.Status == Pending && now.Sub(a.HeldAt) > pendingGap:
+			continue // nobody saw whether the condition went on to hold: it starts anew
 		}
 		m.alerts[a.Key()] = a
 	}
@@ -295,7 +330,7 @@ func (m *Manager) alive(r *Rule) [][]string {
 	defer m.mu.Unlock()
 	var out [][]string
 	for _, a := range m.alerts {
-		if a.Rule == r.Name && !a.over() && len(a.Group) == len(r.By) {
+		if a.Rule == r.Name && !a.over() && a.groupedAs(r) {
 			out = append(out, a.Group)
 		}
 	}
@@ -315,8 +350,9 @@ func (m *Manager) move(found []finding, rules []*Rule, now time.Time) (next map[
 		if moved := a.step(f.rule, f.truth, now); moved || !was {
 			changed = append(changed, a)
 		}
-		if f.truth == expr.True {
-			a.Annotations = f.values.annotations()
+		if f.truth == expr.True { // rules may have been read again
+			a.Annotations, a.Labels = f.values.annotations(), f.values.labels()
+			a.Severity, a.Runbook = f.rule.Severity, f.rule.Runbook
 		}
 		if a.Status != Dropped {
 			next[a.Key()] = a
@@ -342,7 +378,7 @@ func (m *Manager) move(found []finding, rules []*Rule, now time.Time) (next map[
 // there is none. It tells whether there was one.
 func (m *Manager) alert(f finding, now time.Time) (a *Alert, was bool) {
 	key := f.rule.Name + keySeparator + groupKey(f.group)
-	if old := m.alerts[key]; old != nil && !old.over() {
+	if old := m.alerts[key]; old != nil && !old.over() && old.groupedAs(f.rule) {
 		return old.clone(), true
 	}
 	if f.truth != expr.True {
@@ -353,7 +389,7 @@ func (m *Manager) alert(f finding, now time.Time) (a *Alert, was bool) {
 
 // orphaned is an alert whose rule is gone or groups otherwise now: it is resolved.
 func (m *Manager) orphaned(a *Alert, rules []*Rule, now time.Time) *Alert {
-	if a.over() || slices.ContainsFunc(rules, func(r *Rule) bool { return r.Name == a.Rule && len(r.By) == len(a.Group) }) {
+	if a.over() || slices.ContainsFunc(rules, func(r *Rule) bool { return r.Name == a.Rule && a.groupedAs(r) }) {
 		return nil
 	}
 	gone := a.clone()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/retrylens/retrylens/internal/alerts"
@@ -24,11 +25,16 @@ type world struct {
 	unknown []string
 	service map[string]float64
 	err     error
+	hang    bool
 	queries int
 }
 
-func (w *world) Report(_ context.Context, q metrics.Query) (*metrics.Report, error) {
+func (w *world) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
 	w.queries++
+	if w.hang {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if w.err != nil {
 		return nil, w.err
 	}
@@ -116,19 +122,36 @@ rules:
 type bench struct {
 	*world
 	journal *memory
+	lease   *lease
+	sink    *sink
 	teller  *teller
 	m       *alerts.Manager
 }
 
+// sink counts what it is handed.
+type sink struct{ deliveries, firing int }
+
+func (s *sink) Deliver(_ time.Time, all []*alerts.Alert) {
+	s.deliveries, s.firing = s.deliveries+1, 0
+	for _, a := range all {
+		if a.Status == alerts.Firing {
+			s.firing++
+		}
+	}
+}
+
 func newBench(t *testing.T, text string) *bench {
 	t.Helper()
-	b := &bench{world: &world{now: start, calls: map[string]uint64{}, service: map[string]float64{}}, journal: &memory{saved: map[string]string{}}, teller: &teller{name: "hook"}}
+	b := &bench{world: &world{now: start, calls: map[string]uint64{}, service: map[string]float64{}}, journal: &memory{saved: map[string]string{}}, teller: &teller{name: "hook"}, lease: &lease{held: true}, sink: &sink{}}
 	b.restart(rules(t, text))
 	return b
 }
 
 func (b *bench) restart(r *alerts.Rules) {
-	b.m = alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Rules: r, Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
+	b.m = alerts.New(alerts.Options{
+		Source: b.world, Journal: b.journal, Lease: b.lease, Rules: r, Sinks: []alerts.Sink{b.sink}, Tellers: []alerts.Teller{b.teller},
+		Now: func() time.Time { return b.now },
+	})
 }
 
 // at evaluates so long after the start and says what there is.
@@ -216,24 +239,31 @@ func TestFailuresChangeNothing(t *testing.T) {
 	b.at(t, 0)
 	b.at(t, 30*time.Second)
 	clock := 2 * time.Minute
-	for name, broken := range map[string]func(error){"source": func(e error) { b.err = e }, "journal": func(e error) { b.journal.err = e }} {
-		broken(errors.New("away"))
+	for _, broken := range []struct {
+		name string
+		set  func(error)
+	}{{"source", func(e error) { b.err = e }}, {"journal", func(e error) { b.journal.err = e }}, {"lease", func(e error) { b.lease.err = e }}} {
+		broken.set(errors.New("away"))
 		b.calls["p"] = 100
 		for range 3 {
-			clock += 15 * time.Second
+			clock += 70 * time.Second // so that the alert would be resolved
 			b.now = start.Add(clock)
+			before := b.sink.deliveries
 			if err := b.m.Evaluate(t.Context()); err == nil {
-				t.Errorf("%s: no error", name)
+				t.Errorf("%s: no error", broken.name)
 			}
-			want(t, name+" away", b.list(), "firing p")
+			want(t, broken.name+" away", b.list(), "firing p")
 			if last := b.m.Last(); last.Err == nil || !last.At.Equal(b.now) {
-				t.Errorf("%s: %+v", name, last)
+				t.Errorf("%s: %+v", broken.name, last)
+			}
+			if b.sink.deliveries != before+1 || b.sink.firing != 1 {
+				t.Errorf("%s: told %d times of %d alerts", broken.name, b.sink.deliveries-before, b.sink.firing)
 			}
 		}
-		broken(nil)
+		broken.set(nil)
 		b.calls["p"] = 200
 		clock += 15 * time.Second
-		want(t, name+" back", b.at(t, clock), "firing p")
+		want(t, broken.name+" back", b.at(t, clock), "firing p")
 	}
 	want(t, "told", fmt.Sprint(b.teller.told), "[firing p]")
 }
@@ -297,6 +327,7 @@ func TestRulesThatAreGoneAreResolved(t *testing.T) {
 func TestOnlyTheLeaderEvaluates(t *testing.T) {
 	b := newBench(t, high)
 	l := &lease{}
+	b.lease = l
 	b.m = alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Lease: l, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
 	other := alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
 	b.calls["p"] = 200
@@ -316,9 +347,97 @@ func TestOnlyTheLeaderEvaluates(t *testing.T) {
 	want(t, "told once", fmt.Sprint(b.teller.told), "[firing p]")
 }
 
-type lease struct{ held bool }
+type lease struct {
+	held bool
+	err  error
+}
 
-func (l *lease) Hold(context.Context) (bool, error) { return l.held, nil }
+func (l *lease) Hold(context.Context) (bool, error) { return l.held && l.err == nil, l.err }
+
+// TestATellerThatHangsKeepsNobodyWaiting: others are told in the same evaluation, which
+// ends in seconds however many alerts there are.
+func TestATellerThatHangsKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, high)
+		b.m = alerts.New(alerts.Options{
+			Source: b.world, Rules: rules(t, strings.Replace(high, "for: 30s", "for: 0s", 1)), Sinks: []alerts.Sink{b.sink}, Tellers: []alerts.Teller{hanging{}, b.teller},
+			Now: func() time.Time { return b.now },
+		})
+		for i := range 100 {
+			b.calls[fmt.Sprint("p", i)] = 200
+		}
+		began := time.Now()
+		if err := b.m.Evaluate(t.Context()); err == nil {
+			t.Error("no error of the one that hangs")
+		}
+		if took := time.Since(began); took > 10*time.Second || b.sink.deliveries != 1 || len(b.teller.told) != 100 {
+			t.Errorf("took %v, %d deliveries, %d told", took, b.sink.deliveries, len(b.teller.told))
+		}
+	})
+}
+
+type hanging struct{}
+
+func (hanging) Name() string { return "hanging" }
+
+func (hanging) Tell(ctx context.Context, _ *alerts.Alert) error { <-ctx.Done(); return ctx.Err() }
+
+// TestAStoreThatHangsEndsAnEvaluation, and alerts are told on.
+func TestAStoreThatHangsEndsAnEvaluation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, high)
+		b.calls["p"] = 200
+		b.at(t, 0)
+		b.at(t, 30*time.Second)
+		b.world.hang = true
+		b.now = start.Add(time.Minute)
+		began, before := time.Now(), b.sink.deliveries
+		if err := b.m.Evaluate(t.Context()); err == nil || time.Since(began) > time.Minute || b.sink.deliveries != before+1 {
+			t.Errorf("%v after %v, %d deliveries", err, time.Since(began), b.sink.deliveries-before)
+		}
+	})
+}
+
+// TestRulesReadAgainReachFiringAlerts: their labels, and whom they group.
+func TestRulesReadAgainReachFiringAlerts(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	b.at(t, 30*time.Second)
+	b.m.SetRules(rules(t, strings.Replace(high, "for: 30s", "for: 30s, severity: page, labels: {team: sre}", 1)))
+	want(t, "goes on", b.at(t, 45*time.Second), "firing p")
+	if l := b.m.Alerts()[0].Labels; l["severity"] != "page" || l["team"] != "sre" {
+		t.Errorf("%v", l)
+	}
+	b.m.SetRules(rules(t, strings.NewReplacer("[provider]", "[tenant]", `{{label "provider"}}`, "").Replace(high)))
+	want(t, "as many dimensions, others", b.at(t, time.Minute), "resolved p; pending t")
+}
+
+// TestAGapStartsPendingAnew: nobody saw whether the condition held meanwhile.
+func TestAGapStartsPendingAnew(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	b.restart(rules(t, high))
+	want(t, "days later", b.at(t, 72*time.Hour), "pending p")
+	if at := b.m.Alerts()[0].ActiveAt; !at.Equal(b.now) {
+		t.Errorf("since %v", at)
+	}
+}
+
+// TestWhoNeverHeardOfAnAlertIsNotToldThatItEnded.
+func TestWhoNeverHeardOfAnAlertIsNotToldThatItEnded(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	b.at(t, 0)
+	b.at(t, 30*time.Second)
+	b.calls["p"] = 100
+	b.at(t, 2*time.Minute)
+	b.teller = &teller{name: "new"}
+	b.restart(rules(t, high))
+	b.at(t, 3*time.Minute)
+	want(t, "told", fmt.Sprint(b.teller.told), "[]")
+}
 
 // TestLongWindowsAreNotReadEveryTime: a sixtieth of the window may pass.
 func TestLongWindowsAreNotReadEveryTime(t *testing.T) {
@@ -345,10 +464,10 @@ func TestServiceFiguresNeedNoOperations(t *testing.T) {
 // TestStatesComeFromTheDetector, of the same series only.
 func TestStatesComeFromTheDetector(t *testing.T) {
 	b := newBench(t, high)
-	r := rules(t, `rules: [{alert: M, expr: 'state(masked_outage)', by: [provider]}]`)
+	r := rules(t, `rules: [{alert: M, expr: 'state(masked_outage)'}]`)
 	b.calls["p"], b.calls["q"] = 100, 100
 	b.m = alerts.New(alerts.Options{Source: b.world, Rules: r, Verdicts: verdicts{"q": "masked_outage"}, Now: func() time.Time { return b.now }})
-	want(t, "of its own series", b.at(t, 0), "firing q")
+	want(t, "of its own series", b.at(t, 0), "firing t,q,")
 }
 
 type verdicts map[string]string
@@ -394,17 +513,21 @@ func TestFaultsOfRulesAreNamedWithTheirLine(t *testing.T) {
 			"rules.yml:3: expr: column 14", `rules.yml:4: by: cannot group by "colour"`, `cannot group by "executed_model"`, "by names tenant twice",
 			"rules.yml:5: no positive duration", "rules.yml:6: severity must be one of", "rules.yml:7: the label tenant is set", "rules.yml:7: no name of a label", "rules.yml:8: must be a whole number",
 		},
-		"rules:\n  - {alert: A, expr: 'retries > 1'}":                                                     {"retries needs a window, such as retries[5m]"},
-		"rules:\n  - {alert: A, expr: 'errors_by_class[5m] > 1'}":                                         {"write errors_by_class{"},
-		"rules:\n  - {alert: A, expr: 'retries{x}[5m] > 1'}":                                              {"without {}"},
-		"rules:\n  - {alert: A, expr: 'dead_letters[5m] > 1'}":                                            {"write it without a window"},
-		"rules:\n  - {alert: A, expr: 'state(happy)'}":                                                    {`unknown state "happy"`},
-		"rules:\n  - {alert: A, expr: 'dead_letters > 1', min_operations: 3}":                             {"min_operations needs a condition with a window"},
-		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{figure \"nothing[5m]\"}}'}}": {"annotation s:", "unknown figure"},
-		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{label \"service\"}}'}}":      {"has no label service"},
-		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{'}}":                         {"annotation s:"},
-		"rules:\n  - {alert: A, expr: 'retries[5m] > 1'}\n  - {alert: A, expr: 'retries[5m] > 1'}":        {"rules.yml:3: alert A is also at line 2"},
-		"rules:\n  - {alert: A, alert: B, expr: 'retries[5m] > 1'}":                                       {"rules.yml:2:"},
+		"rules:\n  - {alert: A, expr: 'retries > 1'}":                                                                                        {"retries needs a window, such as retries[5m]"},
+		"rules:\n  - {alert: A, expr: 'errors_by_class[5m] > 1'}":                                                                            {"write errors_by_class{"},
+		"rules:\n  - {alert: A, expr: 'retries{x}[5m] > 1'}":                                                                                 {"without {}"},
+		"rules:\n  - {alert: A, expr: 'dead_letters[5m] > 1'}":                                                                               {"write it without a window"},
+		"rules:\n  - {alert: A, expr: 'amplification[999999999d] > 1'}":                                                                      {"longer than 31d"},
+		"rules:\n  - {alert: A, expr: 'amplification[213504d] > 1'}":                                                                         {"longer than 31d"},
+		"rules:\n  - {alert: A, expr: 'state(outage)', by: [service]}":                                                                       {"the detector judges by"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{if eq (state) \"outage\"}}{{figure \"nothing[5m]\"}}{{end}}'}}": {"unknown figure"},
+		"rules:\n  - {alert: A, expr: 'state(happy)'}":                                                                                       {`unknown state "happy"`},
+		"rules:\n  - {alert: A, expr: 'dead_letters > 1', min_operations: 3}":                                                                {"min_operations needs a condition with a window"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{figure \"nothing[5m]\"}}'}}":                                    {"annotation s:", "unknown figure"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{label \"service\"}}'}}":                                         {"has no label service"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{'}}":                                                            {"annotation s:"},
+		"rules:\n  - {alert: A, expr: 'retries[5m] > 1'}\n  - {alert: A, expr: 'retries[5m] > 1'}":                                           {"rules.yml:3: alert A is also at line 2"},
+		"rules:\n  - {alert: A, alert: B, expr: 'retries[5m] > 1'}":                                                                          {"rules.yml:2:"},
 	} {
 		_, err := alerts.Load("rules.yml", strings.NewReader(text))
 		for _, f := range faults {

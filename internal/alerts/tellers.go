@@ -41,7 +41,7 @@ func NewWebhook(address string, links Links) (*Webhook, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("alerts: no address of a webhook, such as https://host/path")
 	}
-	return &Webhook{u, links, &http.Client{Timeout: postTimeout}}, nil
+	return &Webhook{u, links, newClient()}, nil
 }
 
 // Name is the address, without its secrets.

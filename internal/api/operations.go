@@ -169,7 +169,7 @@ func DecodeCursor(text string) (metrics.Cursor, error) {
 	if bad == nil {
 		bad = json.Unmarshal(b, &c)
 	}
-	if bad != nil {
+	if bad != nil || c.StartMS == 0 || c.LogicalID == "" {
 		return metrics.Cursor{}, paramError("cursor", text, "is not from an answer of this service")
 	}
 	return metrics.Cursor{Start: time.UnixMilli(c.StartMS).UTC(), Tenant: c.Tenant, LogicalID: c.LogicalID}, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -188,7 +189,7 @@ func (c *Console) routes(source *consoleSource, g *gauges.Gauges) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(g, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r := chi.NewRouter()
-	r.Use(c.sameHost, secured, c.viewers.admit)
+	r.Use(middleware.GetHead, c.sameHost, secured, c.viewers.admit)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	r.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := source.store.ready(r.Context()); err != nil {

@@ -2,6 +2,7 @@ package gauges
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -86,6 +87,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // Refresh takes the views that are due. One that fails stays as it was.
 func (g *Gauges) Refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	return errors.Join(g.refreshViews(ctx), g.refreshLag(ctx))
+}
+
+// refreshTimeout is how long the store may take.
+const refreshTimeout = 30 * time.Second
+
+func (g *Gauges) refreshViews(ctx context.Context) error {
 	now := g.o.Now()
 	for i, w := range Windows {
 		if old := g.views[i].Load(); old != nil && now.Sub(old.at) < w.Every {
@@ -98,7 +108,7 @@ func (g *Gauges) Refresh(ctx context.Context) error {
 		}
 		g.views[i].Store(v)
 	}
-	return g.refreshLag(ctx)
+	return nil
 }
 
 func (g *Gauges) refreshLag(ctx context.Context) error {

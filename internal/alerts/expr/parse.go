@@ -305,7 +305,7 @@ func (p *parser) window() (time.Duration, error) {
 	if err != nil || n <= 0 || !ok || unit.at != digits.at+len(digits.text) {
 		return 0, &Error{digits.at + 1, "no duration: write whole numbers with s, m, h or d, such as 5m"}
 	}
-	if d := time.Duration(n) * length; d > maxWindow {
+	if n > int64(maxWindow/length) {
 		return 0, &Error{digits.at + 1, "longer than 31d"}
 	}
 	p.next()
