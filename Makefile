@@ -73,7 +73,7 @@ chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest a
 	@$(GO) run ./test/chaos -seconds $(or $(SECONDS),120) -seed $(or $(SEED),1)
 
 .PHONY: detector-bench
-detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (about 6 minutes on 2 cores)
+detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (takes minutes)
 	@$(GO) run ./test/detectorbench
 
 fuzz: ## a minute on every fuzz target
