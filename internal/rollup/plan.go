@@ -36,17 +36,19 @@ type Plan struct {
 }
 
 // MaxAttemptSpans is how many spans of attempts a plan has at most, more or less:
-// each costs a fold of its own, so that beyond it what is stale is read by whole
-// hours, then by whole days.
+// each costs a fold of its own, so that beyond it what is stale, or does not hold for the
+// as_of, is read by whole hours, then by whole days.
 const MaxAttemptSpans = 24
 
 // Make plans a request.
 func Make(r Request) (Plan, error) {
+	read := r.Stale
 	for _, width := range []Level{Minute, Hour, Day} {
-		p, err := r.at(widen(r.Stale, width))
+		p, err := r.at(widen(read, width))
 		if err != nil || len(p.Attempts) <= MaxAttemptSpans || width == Day {
 			return p, err
 		}
+		read = append(read[:len(read):len(read)], p.Attempts...) // buckets that do not hold as well
 	}
 	panic("unreachable")
 }

@@ -122,3 +122,22 @@ func TestManyStaleMinutesAreReadTogether(t *testing.T) {
 		}
 	}
 }
+
+// So are those that do not hold for the as_of, however thin they lie.
+func TestManyMinutesThatDoNotHoldAreReadTogether(t *testing.T) {
+	never := func(l rollup.Level, s rollup.Span) ([]rollup.Bucket, error) {
+		var out []rollup.Bucket
+		step := max(7*minute, l.Width().Milliseconds())
+		for at := (s.From + step - 1) / step * step; at < s.To; at += step {
+			start := at / l.Width().Milliseconds() * l.Width().Milliseconds()
+			if len(out) == 0 || out[len(out)-1].Start < start {
+				out = append(out, rollup.Bucket{Start: start, LastLossMS: 40 * day, NextLossMS: 50 * day})
+			}
+		}
+		return out, nil
+	}
+	p, err := rollup.Make(rollup.Request{Window: rollup.Span{To: 30 * day}, Coarsest: rollup.Day, AsOf: day, Lookup: never})
+	if err != nil || len(p.Attempts) > rollup.MaxAttemptSpans || len(p.Buckets) > 0 {
+		t.Errorf("%d spans, %d levels, %v", len(p.Attempts), len(p.Buckets), err)
+	}
+}
