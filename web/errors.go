@@ -35,6 +35,7 @@ var differing = [][]metrics.Dimension{
 
 func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	q := s.query
+	q.CountersOnly = true
 	q.GroupBy, q.Bucket = s.homeGroups("errors"), api.NiceBucket(q.To.Sub(q.From))
 	var buckets *metrics.Report
 	parts := make([]*metrics.Report, len(differing))
@@ -42,7 +43,7 @@ func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	g.Go(func() (err error) { buckets, err = u.reports.Report(gctx, q); return err })
 	for i, d := range differing {
 		by := s.query
-		by.GroupBy, by.Bucket = d, 0
+		by.GroupBy, by.Bucket, by.CountersOnly = d, 0, true
 		g.Go(func() (err error) { parts[i], err = u.reports.Report(gctx, by); return err })
 	}
 	if err := g.Wait(); err != nil {
@@ -55,7 +56,7 @@ func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	}
 	b := &errorsBody{
 		Classes: classTable(s, q, groups), Honoured: honouredTable(s, q.GroupBy, groups), Positions: positionTable(&total), Differs: differTable(s, parts),
-		Empty: total.Operations == 0, Wider: wider(s), Trust: trustOf(buckets),
+		Empty: total.Operations == 0, Wider: wider(s), Trust: trustOf(counters(buckets)),
 	}
 	if b.Empty {
 		b.Culprit = u.culprit(ctx, s)

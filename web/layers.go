@@ -43,7 +43,7 @@ func (u *UI) layers(ctx context.Context, s *state) (any, error) {
 	var all, groups *metrics.Report
 	g, gctx := errgroup.WithContext(ctx)
 	q := s.query
-	q.GroupBy, q.Bucket = nil, 0
+	q.GroupBy, q.Bucket, q.CountersOnly = nil, 0, true
 	g.Go(func() (err error) { all, err = u.reports.Report(gctx, q); return err })
 	by := q
 	by.GroupBy = s.homeGroups("layers")
@@ -52,7 +52,7 @@ func (u *UI) layers(ctx context.Context, s *state) (any, error) {
 		return nil, err
 	}
 	total := metrics.Merge(metrics.Key{}, all.Rows...)
-	b := &layersBody{Trust: trustOf(all), Empty: total.Operations == 0, Wider: wider(s)}
+	b := &layersBody{Trust: trustOf(counters(all)), Empty: total.Operations == 0, Wider: wider(s)}
 	if b.Empty {
 		b.Culprit = u.culprit(ctx, s)
 	}

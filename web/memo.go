@@ -45,7 +45,7 @@ func newMemo(source api.Source, timeout time.Duration, now func() time.Time) *me
 
 // Report is Source.Report; the report is shared and must not be changed.
 func (m *memo) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
-	key := query.Encode(q).Encode()
+	key := fmt.Sprint(q.CountersOnly, query.Encode(q).Encode())
 	m.mu.Lock()
 	e := m.entries[key]
 	if e == nil || m.now().Sub(e.at) > memoAge {

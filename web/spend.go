@@ -36,7 +36,7 @@ func (u *UI) spend(ctx context.Context, s *state) (any, error) {
 	q := s.query
 	q.GroupBy, q.Bucket = s.groups("spend"), 24*time.Hour
 	home := s.query
-	home.GroupBy, home.Bucket = nil, 0
+	home.GroupBy, home.Bucket, home.CountersOnly = nil, 0, true
 	var spent, all *metrics.Report
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { spent, err = u.reports.Report(gctx, q); return err })
@@ -47,7 +47,7 @@ func (u *UI) spend(ctx context.Context, s *state) (any, error) {
 	total := metrics.Merge(metrics.Key{}, all.Rows...)
 	b := &spendBody{
 		Tiles: spendTiles(&total), Groups: spendGroups(s), Periods: periods(s), Table: spendTable(s, q.GroupBy, spent.Rows),
-		Reasons: reasonTable(&total), Sources: sourceTable(&total), Trust: trustOf(all), Empty: len(spent.Rows) == 0, Wider: wider(s),
+		Reasons: reasonTable(&total), Sources: sourceTable(&total), Trust: trustOf(counters(all)), Empty: len(spent.Rows) == 0, Wider: wider(s),
 	}
 	if b.Empty {
 		b.Culprit = u.culprit(ctx, s)

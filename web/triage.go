@@ -264,15 +264,14 @@ func (l *verdictLine) example(s *state, id string) {
 	}
 }
 
-// exampleWindow is how much of the end of a window an example is looked for in.
-const exampleWindow = time.Hour
+// exampleWindows are how much of the end of a window an example is looked for in, the
+// cheapest first.
+var exampleWindows = []time.Duration{5 * time.Minute, time.Hour}
 
-// example is the latest operation of a group that shows its class, rescued ones first.
+// example is an operation of a group that shows its class, of the latest ones that with
+// most attempts; "" where none is found soon.
 func (u *UI) example(ctx context.Context, s *state, dims []metrics.Dimension, values []string, class string) string {
 	q := s.query
-	if q.To.Sub(q.From) > exampleWindow {
-		q.From = q.To.Add(-exampleWindow)
-	}
 	q.GroupBy, q.Filters = nil, cloneFilters(q.Filters)
 	for i, d := range dims {
 		q.Filters[d] = []string{values[i]}
@@ -281,12 +280,20 @@ func (u *UI) example(ctx context.Context, s *state, dims []metrics.Dimension, va
 	if class != "" {
 		search.ErrorClasses = []retrylens.ErrorClass{retrylens.ErrorClass(class)}
 	}
-	ops, err := u.o.Source.Operations(ctx, search)
-	if err != nil || len(ops) == 0 {
-		return "" // a page without its example is better than none
+	for _, w := range exampleWindows {
+		search.From = q.From
+		if q.To.Sub(q.From) > w {
+			search.From = q.To.Add(-w)
+		}
+		ops, err := u.o.Source.Operations(ctx, search)
+		if err != nil {
+			return "" // a page without its example is better than none
+		}
+		if len(ops) > 0 {
+			return slices.MaxFunc(ops, func(a, b metrics.Operation) int { return a.Attempts - b.Attempts }).LogicalID
+		}
 	}
-	best := slices.MaxFunc(ops, func(a, b metrics.Operation) int { return a.Attempts - b.Attempts })
-	return best.LogicalID
+	return ""
 }
 
 func cloneFilters(f map[metrics.Dimension][]string) map[metrics.Dimension][]string {

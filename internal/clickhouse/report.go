@@ -56,10 +56,13 @@ func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown [
 }
 
 // unknownQuantiles are the figures that rollups do not hold, unless the window has
-// few enough attempts to read them.
+// few enough attempts to read them and they are asked for.
 func (s *Store) unknownQuantiles(ctx context.Context, q metrics.Query) ([]string, error) {
 	if s.short(q) {
 		return nil, nil
+	}
+	if q.CountersOnly {
+		return quantileFigures, nil
 	}
 	count := s.estimate
 	if s.config.Cluster != "" { // no estimate through a Distributed table
@@ -72,5 +75,8 @@ func (s *Store) unknownQuantiles(ctx context.Context, q metrics.Query) ([]string
 	if rows <= s.quantileRows {
 		return nil, nil
 	}
-	return []string{"latency_ms", "retry_tax_ms"}, nil
+	return quantileFigures, nil
 }
+
+// quantileFigures are those that rollups hold by some dimensions only.
+var quantileFigures = []string{"latency_ms", "retry_tax_ms"}

@@ -201,6 +201,10 @@ func TestQuantilesThatCannotBeKnown(t *testing.T) {
 	if r, err = s.Report(t.Context(), q); err != nil || r.Unknown != nil || r.Rows[0].Latency.P50.Value != 100 {
 		t.Errorf("%+v, %v", r, err)
 	}
+	q.CountersOnly = true // few attempts or not: they are not read for quantiles
+	if r, err = s.Report(t.Context(), q); err != nil || len(r.Unknown) != 2 || r.Rows[0].Latency.P50.Set || r.Rows[0].Operations != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // Six hours are read from attempts alone, a moment more from rollups.

@@ -55,6 +55,10 @@ type Query struct {
 	GroupBy  []Dimension            // no dimension twice; executed ones not beside provider and model
 	Bucket   time.Duration          // whole seconds, aligned to the Unix epoch; 0 = none
 	Filters  map[Dimension][]string // by home dimension: the operation's value is one of them
+
+	// CountersOnly allows for quantiles to be left out, named in Report.Unknown, where they would
+	// cost much: the answer is about counters and what is derived from them.
+	CountersOnly bool
 }
 
 // Validate returns what is wrong with the query, or nil.

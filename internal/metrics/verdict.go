@@ -110,6 +110,7 @@ func OperationsJSON(w io.Writer, ops []Operation, asOf time.Time) error {
 	return enc.Encode(out)
 }
 
+// NewOperationJSON is the operation with all of its attempts.
 func NewOperationJSON(op *Operation) OperationJSON {
 	j := OperationJSON{
 		Tenant: op.Tenant, LogicalID: op.LogicalID, StartedAt: op.Start.UTC(),
