@@ -115,7 +115,7 @@ func lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// ErrReplaced: the directory is not the one that was opened; another process may have
+// ErrReplaced is returned by Append: the directory is not the one that was opened; another process may have
 // it.
 var ErrReplaced = errors.New("spool: the directory was moved or replaced under the running service: restart it")
 

@@ -38,7 +38,7 @@ func (r *Reader) Read(g Segment, each func(retrylens.Attempt) error) error {
 	}
 	err := scan(frames, seedOf(g.ID), func(payload []byte) error {
 		var a retrylens.Attempt
-		if err := DecodeRecord(string(payload), &a); err != nil {
+		if good := DecodeRecord(string(payload), &a) == nil; !good {
 			quarantine(frames[at-start : at-start+frameHeader+len(payload)])
 			return nil
 		}
