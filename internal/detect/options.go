@@ -15,7 +15,7 @@ type Options struct {
 	// Joint is what the scores of all votes must come to together for a masked outage, in
 	// standard deviations beyond what a flaky provider shows; default 5.
 	Joint float64
-	// FlakyExcess is the amplification − 1 that a merely flaky provider reaches; default 0.12.
+	// FlakyExcess is the amplification − 1 that a merely flaky provider reaches; default 0.18.
 	FlakyExcess float64
 	// Confirm is how many evaluations in a row must say the same before a state begins
 	// that pages; default 1.
@@ -43,7 +43,7 @@ func (o *Options) fill() error {
 		v   *float64
 		def float64
 	}{
-		{&o.Joint, 5}, {&o.FlakyExcess, 0.12},
+		{&o.Joint, 5}, {&o.FlakyExcess, 0.18},
 		{&o.Votes.CallsScore, 4.5}, {&o.Votes.CallsChange, 0.05},
 		{&o.Votes.SuccessScore, 3}, {&o.Votes.SuccessChange, 0.1},
 		{&o.Votes.P50Score, 2}, {&o.Votes.P50Change, 0.12},
