@@ -43,6 +43,8 @@ type Teller interface {
 // ResolvedRetention is how long a resolved alert is told again: as in Prometheus.
 const ResolvedRetention = 15 * time.Minute
 
+const minTimeout = 20 * time.Second
+
 // DefaultEvery is the time between evaluations.
 const DefaultEvery = 15 * time.Second
 
@@ -56,7 +58,7 @@ type Options struct {
 	Tellers  []Teller
 	Rules    *Rules
 	Every    time.Duration // 0 = DefaultEvery
-	Timeout  time.Duration // of what the source and the journal may take in one evaluation; 0 = twice Every
+	Timeout  time.Duration // of what the source and the journal may take in one evaluation; 0 = twice Every, at least 20 s
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Pause    func(context.Context, time.Duration) error // nil = a timer
@@ -88,7 +90,7 @@ func New(o Options) *Manager {
 		o.Every = DefaultEvery
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 2 * o.Every
+		o.Timeout = max(2*o.Every, minTimeout)
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -151,7 +151,6 @@ func TestWrongArithmetic(t *testing.T) {
 		"--retry-after must be whole seconds":            wrong(func(o *app.OutageOptions) { o.RetryAfter = time.Millisecond }),
 		"--days must be within 1..366, got 0":            app.TimeoutCost(timeout),
 		"--requests must be within":                      app.HedgeCost(hedge),
-		"1..16 layers, got 0":                            app.LayerCost(app.LayerOptions{}),
 		`"3y4": attempts of a layer`:                     app.LayerCost(app.LayerOptions{Factors: []string{"3y4"}}),
 		"got \"csv\"":                                    app.LayerCost(app.LayerOptions{Factors: []string{"3"}, Output: format}),
 	} {

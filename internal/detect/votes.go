@@ -70,7 +70,7 @@ func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float
 	usual := max(o.FlakyExcess, c.b.Calls.high(), c.b.Tries.high())
 	j.rescued, j.beyond = c.rescued(), max(c.excess(&s.Window), c.excess(&s.Recent)) > usual
 	j.fresh, j.flaky = c.fresh(), j.tests[testCalls].Score >= 3 || j.tests[testTries].Score >= 3
-	j.drift = max(drifts[testCalls], drifts[testTries]) >= o.Votes.Drift && c.excess(&s.Window) > 1.25*o.FlakyExcess
+	j.drift = max(drifts[testCalls], drifts[testTries]) >= o.Votes.Drift && c.excess(&s.Window) > o.FlakyExcess
 	j.errors = j.tests[testErrors].Held && c.errorsFresh()
 	j.unmet = o.unmet(&j)
 	return j
