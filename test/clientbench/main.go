@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"github.com/retrylens/retrylens/test/gobench"
 	"io"
 	"os"
 	"os/exec"
@@ -57,17 +58,17 @@ func run(ctx context.Context, out io.Writer, benchtime string, count int) error 
 			return fmt.Errorf("no benchmarks of %s: their names have changed, change them here too", w.name)
 		}
 		if w.name == "bare" {
-			fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.1f | %.0f | |\n", w.text, call.ns, call.allocs, stream.ns, stream.allocs)
+			fmt.Fprintf(&b, "| %s | %.0f | %.0f | %.1f | %.0f | |\n", w.text, call.NS, call.Allocs, stream.NS, stream.Allocs)
 			continue
 		}
-		fmt.Fprintf(&b, "| + %s | +%.0f | +%.0f | +%.1f | +%.0f | %s |\n", w.text, call.ns-bareCall.ns, call.allocs-bareCall.allocs,
-			stream.ns-bareStream.ns, stream.allocs-bareStream.allocs, target(w.name, call, bareCall, stream, bareStream))
+		fmt.Fprintf(&b, "| + %s | +%.0f | +%.0f | +%.1f | +%.0f | %s |\n", w.text, call.NS-bareCall.NS, call.Allocs-bareCall.Allocs,
+			stream.NS-bareStream.NS, stream.Allocs-bareStream.Allocs, target(w.name, call, bareCall, stream, bareStream))
 	}
 	_, err = io.WriteString(out, b.String())
 	return err
 }
 
-func target(name string, call, bareCall, stream, bareStream result) string {
+func target(name string, call, bareCall, stream, bareStream gobench.Result) string {
 	if name != "retrylens" {
 		return ""
 	}
@@ -77,8 +78,8 @@ func target(name string, call, bareCall, stream, bareStream result) string {
 		what string
 		bad  bool
 	}{
-		{"call ns", call.ns-bareCall.ns > callNS}, {"call allocations", call.allocs-bareCall.allocs > callAllocs},
-		{"chunk ns", stream.ns-bareStream.ns > chunkNS}, {"chunk allocations", (stream.allocs-bareStream.allocs)/chunks >= 0.5},
+		{"call ns", call.NS-bareCall.NS > callNS}, {"call allocations", call.Allocs-bareCall.Allocs > callAllocs},
+		{"chunk ns", stream.NS-bareStream.NS > chunkNS}, {"chunk allocations", (stream.Allocs-bareStream.Allocs)/chunks >= 0.5},
 	} {
 		if c.bad {
 			missed = append(missed, c.what)
@@ -90,12 +91,12 @@ func target(name string, call, bareCall, stream, bareStream result) string {
 	return text
 }
 
-func bench(ctx context.Context, benchtime string, count int) (map[string]result, error) {
+func bench(ctx context.Context, benchtime string, count int) (map[string]gobench.Result, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "./test/clientbench", "-run", "^$", "-bench", ".", "-benchmem", "-benchtime", benchtime, "-count", fmt.Sprint(count))
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, text)
 	}
-	return parse(string(text)), nil
+	return gobench.Parse(string(text)), nil
 }

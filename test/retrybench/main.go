@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"github.com/retrylens/retrylens/test/gobench"
 	"io"
 	"os"
 	"os/exec"
@@ -61,13 +62,13 @@ var (
 )
 
 func run(ctx context.Context, out io.Writer, benchtime string, count int) error {
-	results := map[string]result{}
+	results := map[string]gobench.Result{}
 	for _, p := range []string{"./retry", "./retry/classify", "./internal/sim"} {
 		text, err := bench(ctx, p, benchtime, count)
 		if err != nil {
 			return err
 		}
-		for name, r := range parse(text) {
+		for name, r := range gobench.Parse(text) {
 			results[name] = r
 		}
 	}
@@ -89,33 +90,33 @@ func run(ctx context.Context, out io.Writer, benchtime string, count int) error 
 	return err
 }
 
-func (r row) line(got result) string {
+func (r row) line(got gobench.Result) string {
 	target := ""
 	if r.ns > 0 {
 		target = fmt.Sprintf("≤ %.0f ns", r.ns)
 		if r.allocs == 0 {
 			target += ", 0 allocations"
 		}
-		if got.ns > r.ns || r.allocs >= 0 && got.allocs > r.allocs {
+		if got.NS > r.ns || r.allocs >= 0 && got.Allocs > r.allocs {
 			target += ": **missed**"
 		}
 	}
-	return fmt.Sprintf("| %s | %.0f | %.0f | %.0f | %s |\n", r.text, got.ns, got.bytes, got.allocs, target)
+	return fmt.Sprintf("| %s | %.0f | %.0f | %.0f | %s |\n", r.text, got.NS, got.Bytes, got.Allocs, target)
 }
 
-func simulator(b *strings.Builder, results map[string]result) error {
+func simulator(b *strings.Builder, results map[string]gobench.Result) error {
 	day, ok := results["BenchmarkDefaultDay"]
 	series, also := results["BenchmarkSeries"]
 	if !ok || !also {
 		return fmt.Errorf("no benchmarks of the simulator: their names have changed, change them here too")
 	}
 	target := ""
-	if day.ns > 10e9 {
+	if day.NS > 10e9 {
 		target = ": **missed**"
 	}
 	b.WriteString("\n## Simulator\n\nOne goroutine.\n\n| what | seconds | operations/s | target |\n|---|---:|---:|---|\n")
-	fmt.Fprintf(b, "| a day of 60 operations a minute, written as JSON | %.2f | %.0f | ≤ 10 s%s |\n", day.ns/1e9, day.operations, target)
-	fmt.Fprintf(b, "| a week of 20 series, 140 incidents, 100 operations a minute, not written | %.2f | %.0f | |\n", series.ns/1e9, series.operations)
+	fmt.Fprintf(b, "| a day of 60 operations a minute, written as JSON | %.2f | %.0f | ≤ 10 s%s |\n", day.NS/1e9, day.Operations, target)
+	fmt.Fprintf(b, "| a week of 20 series, 140 incidents, 100 operations a minute, not written | %.2f | %.0f | |\n", series.NS/1e9, series.Operations)
 	return nil
 }
 

@@ -1,19 +1,21 @@
-package main
+// Package gobench reads what go test prints of benchmarks, for the programs that write
+// docs/benchmarks.md.
+package gobench
 
 import (
 	"strconv"
 	"strings"
 )
 
-// result is what go test prints of a benchmark, of its fastest run; ns is the time of
+// Result is what go test prints of a benchmark, of its fastest run; NS is the time of
 // the CPU where the benchmark tells it, which others on the machine disturb less.
-type result struct {
-	ns, bytes, allocs, operations float64
+type Result struct {
+	NS, Bytes, Allocs, Operations float64
 }
 
-// parse reads the lines of go test -bench; the names come without the number of CPUs.
-func parse(text string) map[string]result {
-	out := map[string]result{}
+// Parse reads the lines of go test -bench; the names come without the number of CPUs.
+func Parse(text string) map[string]Result {
+	out := map[string]Result{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
@@ -26,7 +28,7 @@ func parse(text string) map[string]result {
 			}
 		}
 		r := measured(fields[2:])
-		if old, ok := out[name]; !ok || r.ns < old.ns {
+		if old, ok := out[name]; !ok || r.NS < old.NS {
 			out[name] = r
 		}
 	}
@@ -34,7 +36,7 @@ func parse(text string) map[string]result {
 }
 
 // measured reads pairs of a value and its unit.
-func measured(pairs []string) (r result) {
+func measured(pairs []string) (r Result) {
 	cpu := 0.0
 	for i := 0; i+1 < len(pairs); i += 2 {
 		v, err := strconv.ParseFloat(pairs[i], 64)
@@ -43,19 +45,19 @@ func measured(pairs []string) (r result) {
 		}
 		switch pairs[i+1] {
 		case "ns/op":
-			r.ns = v
+			r.NS = v
 		case "cpu-ns/op":
 			cpu = v
 		case "B/op":
-			r.bytes = v
+			r.Bytes = v
 		case "allocs/op":
-			r.allocs = v
+			r.Allocs = v
 		case "operations/s":
-			r.operations = v
+			r.Operations = v
 		}
 	}
 	if cpu > 0 {
-		r.ns = cpu
+		r.NS = cpu
 	}
 	return r
 }
