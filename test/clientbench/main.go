@@ -4,12 +4,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"github.com/retrylens/retrylens/test/gobench"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
+
+	"github.com/retrylens/retrylens/test/gobench"
 )
 
 func main() {
