@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"time"
 
@@ -106,32 +105,10 @@ func (u *UI) exported(ctx context.Context, s *state, m *manifest) (export.Table,
 			return export.Table{}, err
 		}
 		m.Provisional, m.Completeness = search.Provisional(0), c
-		return export.Operations(u.all(ctx, search), nil), nil
+		search.After = metrics.Cursor{} // all of them, not this page
+		return export.Operations(search.Pages(ctx, u.o.Source.Operations), nil), nil
 	}
 	return export.Table{}, errNotFound
-}
-
-// all walks through every page of a search.
-func (u *UI) all(ctx context.Context, search metrics.Search) iter.Seq2[metrics.Summary, error] {
-	search.Limit, search.After = metrics.MaxSearchLimit, metrics.Cursor{}
-	return func(yield func(metrics.Summary, error) bool) {
-		for {
-			ops, err := u.o.Source.Operations(ctx, search)
-			if err != nil {
-				yield(metrics.Summary{}, err)
-				return
-			}
-			for i := range ops {
-				if !yield(metrics.NewSummary(&ops[i]), nil) {
-					return
-				}
-			}
-			if len(ops) < search.Limit {
-				return
-			}
-			search.After = ops[len(ops)-1].Place()
-		}
-	}
 }
 
 // hash reads the table through as CSV.

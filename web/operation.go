@@ -132,7 +132,7 @@ func recordName(r *metrics.Record) string {
 func attemptLine(op *metrics.Operation, r *metrics.Record, from, to int64) fallLine {
 	start := r.StartedAt.UnixMilli()
 	l := fallLine{
-		Name: recordName(r), Result: result(r), Fate: fate(r), Status: format.Null, Offset: format.MS(start - op.Start.UnixMilli()), Duration: format.Null,
+		Name: recordName(r), Result: result(r), Fate: format.Fate(r), Status: format.Null, Offset: format.MS(start - op.Start.UnixMilli()), Duration: format.Null,
 		Tokens: format.Null, Cost: format.Null, Nested: op.TwoHops && r.Inner, from: start,
 	}
 	if r.Status.Set {
@@ -180,26 +180,6 @@ func result(r *metrics.Record) string {
 		text += " (" + format.Safe(r.ProviderErrorType) + ")"
 	}
 	return text
-}
-
-func fate(r *metrics.Record) string {
-	switch {
-	case r.Outcome == retrylens.OutcomeKeyMismatch:
-		return "key conflict"
-	case !r.Inner && r.Delivery == retrylens.DeliveryFull:
-		return "received"
-	case !r.Inner:
-		return ""
-	case r.Fate == metrics.FateOrphaned:
-		return "orphaned: " + string(r.OrphanReason)
-	case r.Fate == metrics.FateUnspent:
-		return "not billed"
-	case r.Fate != "":
-		return string(r.Fate)
-	case r.Outcome == retrylens.OutcomeReplayed:
-		return "replayed"
-	}
-	return "not sent"
 }
 
 // waitLine is the wait between an attempt and its successor in the run.

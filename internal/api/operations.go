@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -47,7 +46,7 @@ func (a *API) listOperations(ctx context.Context, p *ListParams) (*answer, error
 	}
 	if media := p.media(); media != typeJSON {
 		notes := export.Notes(&metrics.Report{From: s.From, To: s.To, AsOf: s.AsOf, Filters: s.Filters})
-		return fileAnswer(media, "operations", export.Operations(a.all(ctx, s), notes)), nil
+		return fileAnswer(media, "operations", export.Operations(s.Pages(ctx, a.o.Source.Operations), notes)), nil
 	}
 	ops, err := a.o.Source.Operations(ctx, s)
 	if err != nil {
@@ -173,29 +172,6 @@ func DecodeCursor(text string) (metrics.Cursor, error) {
 		return metrics.Cursor{}, paramError("cursor", text, "is not from an answer of this service")
 	}
 	return metrics.Cursor{Start: time.UnixMilli(c.StartMS).UTC(), Tenant: c.Tenant, LogicalID: c.LogicalID}, nil
-}
-
-// all walks through every page.
-func (a *API) all(ctx context.Context, s metrics.Search) iter.Seq2[metrics.Summary, error] {
-	s.Limit = metrics.MaxSearchLimit
-	return func(yield func(metrics.Summary, error) bool) {
-		for {
-			ops, err := a.o.Source.Operations(ctx, s)
-			if err != nil {
-				yield(metrics.Summary{}, err)
-				return
-			}
-			for i := range ops {
-				if !yield(metrics.NewSummary(&ops[i]), nil) {
-					return
-				}
-			}
-			if len(ops) < s.Limit {
-				return
-			}
-			s.After = ops[len(ops)-1].Place()
-		}
-	}
 }
 
 // GetParams name one operation.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
@@ -76,3 +77,27 @@ func Plural(n int, one, many string) string {
 	}
 	return Grouped(n) + " " + many
 }
+
+// Fate is what became of an attempt, in words; "" of a client's where the gateway tells.
+func Fate(r *metrics.Record) string {
+	switch {
+	case r.Outcome == retrylens.OutcomeKeyMismatch:
+		return "key conflict"
+	case !r.Inner && r.Delivery == retrylens.DeliveryFull:
+		return FateReceived
+	case !r.Inner:
+		return ""
+	case r.Fate == metrics.FateOrphaned:
+		return "orphaned: " + string(r.OrphanReason)
+	case r.Fate == metrics.FateUnspent:
+		return "not billed"
+	case r.Fate != "":
+		return string(r.Fate)
+	case r.Outcome == retrylens.OutcomeReplayed:
+		return "replayed"
+	}
+	return "not sent"
+}
+
+// FateReceived is the fate of a client's attempt that got its answer from a gateway.
+const FateReceived = "received"

@@ -293,3 +293,22 @@ func TestSeriesAreBounded(t *testing.T) {
 		t.Errorf("%d series", n)
 	}
 }
+
+// TestStatesOfTheDetector are shown, those that page first, no more than series are.
+func TestStatesOfTheDetector(t *testing.T) {
+	states := []gauges.State{}
+	for i := range 50 {
+		states = append(states, gauges.State{Tenant: fmt.Sprint("t", i), Provider: "p", Model: "m", State: "healthy"})
+	}
+	states = append(states, gauges.State{Tenant: "bad", Provider: "p", Model: "m", State: "masked_outage"}, gauges.State{Tenant: "bad", Provider: "p", Model: "m", State: "hidden_layer"})
+	g := gauges.New(gauges.Options{Source: &source{}, Top: 5, Now: func() time.Time { return histories.Base }, States: func() []gauges.State { return states }})
+	got := families(t, g)["retrylens_detector_state"]
+	if len(got) != 10 {
+		t.Errorf("%d states", len(got))
+	}
+	for _, state := range []string{"masked_outage", "hidden_layer"} {
+		if m := find(got, "tenant=bad", "state="+state); m.GetGauge().GetValue() != 1 {
+			t.Errorf("%s: %v", state, m)
+		}
+	}
+}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/retrylens/retrylens/internal/ingestd"
 	"github.com/retrylens/retrylens/internal/ingestd/drain"
+	"github.com/retrylens/retrylens/internal/spool"
 )
 
 // Ready is what the last insert and the last reading of the tokens say, however
@@ -116,5 +119,40 @@ func TestFieldsThatComeTwice(t *testing.T) {
 		if a := read(t, resp); a.Status != c.status {
 			t.Errorf("%s: %+v", field, a)
 		}
+	}
+}
+
+// TestASpoolThatCannotBeWrittenIsNotReady: a load balancer is told, too.
+func TestASpoolThatCannotBeWrittenIsNotReady(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	s := startOn(t, spool.Options{Dir: dir}, nil)
+	ready := func() int {
+		t.Helper()
+		resp, err := s.Client().Get(s.URL + "/readyz?require=spool")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := ready(); got != http.StatusOK {
+		t.Fatalf("at the start %d", got)
+	}
+	if err := os.Rename(dir, dir+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, s.URL+"/v1/attempts", strings.NewReader(line(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	req.Header.Set("Authorization", "Bearer acme")
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusServiceUnavailable || ready() != http.StatusServiceUnavailable {
+		t.Errorf("a body got %d, then /readyz said %d", resp.StatusCode, ready())
 	}
 }

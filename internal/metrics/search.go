@@ -2,7 +2,9 @@ package metrics
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -96,4 +98,28 @@ func Find(attempts []retrylens.Attempt, s Search) ([]Operation, error) {
 // SortFound sorts operations as a search lists them.
 func SortFound(ops []Operation) {
 	slices.SortFunc(ops, func(a, b Operation) int { return a.Place().Compare(b.Place()) })
+}
+
+// Pages walks through every page of a search, from its After on, by asking find for one
+// after the other. An error ends it.
+func (s Search) Pages(ctx context.Context, find func(context.Context, Search) ([]Operation, error)) iter.Seq2[Summary, error] {
+	s.Limit = MaxSearchLimit
+	return func(yield func(Summary, error) bool) {
+		for {
+			ops, err := find(ctx, s)
+			if err != nil {
+				yield(Summary{}, err)
+				return
+			}
+			for i := range ops {
+				if !yield(NewSummary(&ops[i]), nil) {
+					return
+				}
+			}
+			if len(ops) < s.Limit {
+				return
+			}
+			s.After = ops[len(ops)-1].Place()
+		}
+	}
 }

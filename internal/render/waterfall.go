@@ -171,23 +171,11 @@ func usage(a *retrylens.Attempt) string {
 
 // fate is what became of an attempt, in words.
 func (f *fall) fate(r *metrics.Record) string {
-	switch {
-	case r.Outcome == retrylens.OutcomeKeyMismatch:
-		return "key conflict"
-	case !r.Inner && r.Delivery == retrylens.DeliveryFull:
-		return "received" + servedBy(r)
-	case !r.Inner:
-		return ""
-	case r.Fate == metrics.FateOrphaned:
-		return "orphaned: " + string(r.OrphanReason)
-	case r.Fate == metrics.FateUnspent:
-		return "not billed"
-	case r.Fate != "":
-		return string(r.Fate)
-	case r.Outcome == retrylens.OutcomeReplayed:
-		return "replayed"
+	words := format.Fate(r)
+	if words == format.FateReceived {
+		words += servedBy(r)
 	}
-	return "not sent"
+	return words
 }
 
 func servedBy(r *metrics.Record) string {
