@@ -111,3 +111,8 @@ func (s *Store) Silence(ctx context.Context, holder string) error {
 	return s.conn.Exec(clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 1})),
 		"ALTER TABLE "+s.database+".leases DELETE WHERE holder = '"+holder+"'")
 }
+
+// Value scans the one row that a statement gives.
+func (s *Store) Value(ctx context.Context, q string, to ...any) error {
+	return s.conn.QueryRow(ctx, q).Scan(to...)
+}
