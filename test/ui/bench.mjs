@@ -58,7 +58,7 @@ Script of the pages: ${(size / 1000).toFixed(1)} kB gzipped (target ≤ 40 kB: $
 `;
 for (const [name, world] of Object.entries(worlds)) {
   if (process.argv[2] && process.argv[2] !== name) continue;
-  const w = await startWorld([...world.sim, '--seed', '1'], false);
+  const w = await startWorld([...world.sim, '--seed', '1']);
   const browser = await launch();
   try {
     const status = await (await fetch(`${w.url}/api/v1/report?from=now-100d`)).json();

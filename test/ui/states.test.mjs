@@ -1,11 +1,10 @@
 // What a page says when it is opened from an alert, when nothing is there, when a parameter is
 // wrong, and when the service goes away.
 import { test, check, equal } from './harness.mjs';
-import { until } from './world.mjs';
+import { isTheAlert } from './world.mjs';
 
 test('an alert leads to what it saw', async (page, world) => {
-  let alert;
-  await until(60e3, () => { alert = world.lines.map((l) => JSON.parse(l)).find((a) => a.status === 'firing' && a.labels.provider === 'openai'); return alert; });
+  const alert = world.lines.map((l) => JSON.parse(l)).find(isTheAlert);
   const link = new URL(alert.generator_url);
   await page.goto(link.pathname + link.search);
   check((await page.locator('.chip b').allInnerTexts()).includes('openai'), 'no filter of the alert');

@@ -1,7 +1,7 @@
 // The world of the browser tests: a simulated day that ends now in a masked outage, an hour
 // of records whose names are hostile, the real binaries on free ports.
 import { spawn, execFileSync } from 'node:child_process';
-import { mkdtempSync, writeFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,27 +12,67 @@ const bin = (name) => join(root, 'bin', name);
 export const hostile = `"><script>window.ran=1</script><img src=x onerror="window.ran=1">'=cmd()\u202etxt\u2066`;
 export const formula = '=HYPERLINK("http://127.0.0.1/","x")';
 
-/** simulated are the arguments of a day that ends now in trouble. */
-const simulated = ['--scenario', 'side_by_side', '--seed', '1', '--hours', '24', '--at', '23h20m', '--for', '40m', '--ops-per-minute', '40'];
+/** simulated are the arguments of a day in trouble in its last 40 minutes, of which the last 10 are to come. */
+const simulated = ['--start', 'now-23h50m', '--scenario', 'side_by_side', '--seed', '1', '--hours', '24', '--at', '23h20m', '--for', '40m', '--ops-per-minute', '40'];
 
-/** startWorld imports the records and starts analyze serve. */
-export async function startWorld(sim = simulated, strangers = true) {
+/**
+ * startWorld imports the records and starts analyze serve. Without arguments of its own it then goes on
+ * for as long as it takes until the alert that the tests open has fired: records arrive as they happen.
+ */
+export async function startWorld(sim) {
   const dir = mkdtempSync(join(tmpdir(), 'retrylens-ui-'));
   const env = { ...process.env, RETRYLENS_STORE: `embedded:${join(dir, 'store')}` };
   const run = (name, ...args) => execFileSync(bin(name), args, { env, stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1 << 28 }).toString();
-  const day = join(dir, 'day.ndjson.zst');
-  run('ingest', 'sim', ...sim, '--out', day);
-  run('ingest', 'import', day);
-  rmSync(day);
-  if (strangers) {
+  const day = join(dir, 'day.ndjson');
+  run('ingest', 'sim', ...(sim ?? simulated), '--out', day);
+  let feed;
+  if (sim) {
+    run('ingest', 'import', day);
+    run('analyze', 'finalise', '--once', '--min-age', '1s');
+  } else {
+    feed = new Feed(day, env);
+    await feed.send();
     const strange = join(dir, 'strange.ndjson');
     writeFileSync(strange, strangeRecords().map((r) => JSON.stringify(r)).join('\n') + '\n');
     run('ingest', 'import', strange);
-  } else {
-    run('analyze', 'finalise', '--once', '--min-age', '1s');
   }
+  rmSync(day);
   const serve = await startServe(env, dir);
+  if (feed) {
+    await until(240e3, async () => {
+      await feed.send();
+      return serve.lines.map((l) => JSON.parse(l)).some(isTheAlert);
+    }, 1000);
+  }
   return { dir, run, ...serve, stop: async () => { await serve.end(); await stopEngine(run, join(dir, 'store')); rmSync(dir, { recursive: true, force: true, maxRetries: 5 }); } };
+}
+
+/** isTheAlert tells the alert that the tests open. */
+export const isTheAlert = (a) => a.status === 'firing' && a.labels.provider === 'openai';
+
+/** Feed imports the records of a file as they happen. */
+class Feed {
+  constructor(file, env) {
+    this.env = env;
+    this.rest = readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => {
+      const r = JSON.parse(line);
+      return { line, ended: Date.parse(r.started_at) + r.duration_ms };
+    });
+  }
+
+  /** send imports what has ended since the last call. */
+  async send() {
+    const now = Date.now();
+    const due = this.rest.filter((r) => r.ended <= now);
+    this.rest = this.rest.filter((r) => r.ended > now);
+    if (!due.length) return;
+    const child = spawn(bin('ingest'), ['import', '-'], { env: this.env, stdio: ['pipe', 'ignore', 'pipe'] });
+    let said = '';
+    child.stderr.on('data', (b) => { said += b; });
+    child.stdin.end(due.map((r) => r.line + '\n').join(''));
+    const code = await new Promise((done) => child.on('exit', done));
+    if (code) throw new Error(`ingest import ended with ${code}:\n${said}`);
+  }
 }
 
 /** stopEngine ends the engine of a store that nobody uses any more; it holds no status then. */
@@ -84,11 +124,11 @@ function startServe(env, dir) {
 }
 
 /** until asks again and again until the answer is true. */
-export async function until(ms, ask) {
+export async function until(ms, ask, pause = 100) {
   for (const end = Date.now() + ms; ;) {
     let why = 'it stayed false';
     try { if (await ask()) return; } catch (e) { why = e; }
     if (Date.now() > end) throw new Error(`not within ${ms} ms: ${why}`);
-    await new Promise((r) => setTimeout(r, 100));
+    await new Promise((r) => setTimeout(r, pause));
   }
 }
