@@ -13,18 +13,25 @@ import (
 // much again.
 const baselineWindow = 24 * time.Hour
 
-// usual is the question about what is usual before a query's window.
+// usual is the question about what is usual before a query's window. Its ends lie on
+// those of the pieces of its band, and it is judged as of the piece after it, so it is the
+// same question for a while and its answer is kept.
 func usual(q metrics.Query) metrics.Query {
-	to := q.From.Truncate(time.Minute)
-	q.To, q.From = to, to.Add(-max(baselineWindow, q.To.Sub(q.From)).Truncate(time.Minute))
-	q.AsOf = q.AsOf.Truncate(time.Minute)
+	long := max(baselineWindow, q.To.Sub(q.From))
+	piece := bandBucket(long)
+	asOf := q.AsOf
+	q.To = q.From.Truncate(piece)
+	q.From = q.To.Add(-long).Truncate(piece)
+	if q.AsOf = q.To.Add(piece); q.AsOf.After(asOf) {
+		q.AsOf = asOf.Truncate(time.Minute)
+	}
 	q.Bucket = 0
 	return q
 }
 
-// bandBucket is how long the pieces are that a band is made of.
-func bandBucket(q metrics.Query) time.Duration {
-	return max(15*time.Minute, api.NiceBucket(q.To.Sub(q.From)))
+// bandBucket is how long the pieces are that the band of a window is made of.
+func bandBucket(window time.Duration) time.Duration {
+	return max(15*time.Minute, api.NiceBucket(window))
 }
 
 // band is the range of a figure that four of five buckets before the window were in.

@@ -42,12 +42,20 @@ func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { buckets, err = u.reports.Report(gctx, q); return err })
 	for i, d := range differing {
+		if slices.Equal(d, q.GroupBy) { // the buckets tell it too
+			continue
+		}
 		by := s.query
 		by.GroupBy, by.Bucket, by.CountersOnly = d, 0, true
 		g.Go(func() (err error) { parts[i], err = u.reports.Report(gctx, by); return err })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
+	}
+	for i := range parts {
+		if parts[i] == nil {
+			parts[i] = buckets
+		}
 	}
 	groups := classGroups(buckets.Rows)
 	var total metrics.Row

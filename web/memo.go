@@ -18,6 +18,7 @@ const (
 	memoEntries = 64
 	memoRows    = 5000 // of a report that is kept
 	memoAge     = time.Minute
+	usualAge    = 15 * time.Minute // of what was usual: records and prices that come late may be missing
 	pagesKept   = 32
 )
 
@@ -45,10 +46,15 @@ func newMemo(source api.Source, timeout time.Duration, now func() time.Time) *me
 
 // Report is Source.Report; the report is shared and must not be changed.
 func (m *memo) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
+	return m.reportWithin(ctx, q, memoAge)
+}
+
+// reportWithin is a report that is no older than age.
+func (m *memo) reportWithin(ctx context.Context, q metrics.Query, age time.Duration) (*metrics.Report, error) {
 	key := fmt.Sprint(q.CountersOnly, query.Encode(q).Encode())
 	m.mu.Lock()
 	e := m.entries[key]
-	if e == nil || m.now().Sub(e.at) > memoAge {
+	if e == nil || m.now().Sub(e.at) > age {
 		e = &kept{at: m.now(), done: make(chan struct{})}
 		m.evict()
 		m.entries[key] = e

@@ -94,15 +94,15 @@ func (u *UI) triage(ctx context.Context, s *state) (any, error) {
 func (u *UI) askTriage(ctx context.Context, s *state) (*triageData, error) {
 	d := &triageData{}
 	g, ctx := errgroup.WithContext(ctx)
-	ask := func(to **metrics.Report, q metrics.Query, bucket time.Duration, groups ...metrics.Dimension) {
-		q.Bucket, q.GroupBy = bucket, groups
-		g.Go(func() (err error) { *to, err = u.reports.Report(ctx, q); return err })
-	}
 	q, before := s.query, usual(s.query)
-	ask(&d.series, q, api.NiceBucket(q.To.Sub(q.From)))
-	ask(&d.groups, q, 0, s.triageGroups()...)
-	ask(&d.before, before, bandBucket(before))
-	ask(&d.beforeGroups, before, 0, s.triageGroups()...)
+	g.Go(func() (err error) {
+		d.series, d.groups, err = u.seriesAndGroups(ctx, q, api.NiceBucket(q.To.Sub(q.From)), s.triageGroups(), memoAge)
+		return err
+	})
+	g.Go(func() (err error) {
+		d.before, d.beforeGroups, err = u.seriesAndGroups(ctx, before, bandBucket(before.To.Sub(before.From)), s.triageGroups(), usualAge)
+		return err
+	})
 	g.Go(func() error { d.alerts, d.alertsErr = u.o.Source.Alerts(ctx); return nil })
 	if u.o.Detector != nil && s.live() {
 		g.Go(func() (err error) { d.verdicts, err = u.o.Detector.Verdicts(ctx); return err })

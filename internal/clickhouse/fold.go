@@ -48,8 +48,7 @@ func statements(q metrics.Query) []string {
 	return []string{"fast", "slow"}
 }
 
-// foldSink takes what the operations of a slice add. It is not safe for
-// concurrent use.
+// foldSink takes what the operations of a slice add.
 type foldSink interface {
 	add(r *foldRow, statement string) // r is its own only until it returns
 	addAttempts(attempts []retrylens.Attempt, w window) error

@@ -2,15 +2,17 @@ package clickhouse
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
-// folder adds up the rows of every slice.
+// folder adds up the rows of every slice. Slices and levels may add to it at once.
 type folder struct {
 	q      metrics.Query
+	lock   sync.Mutex
 	groups map[string]*foldGroup
 	total  metrics.Counters // of the whole report, whatever its groups
 }
@@ -24,8 +26,15 @@ func newFolder(q metrics.Query) *folder {
 	return &folder{q: q, groups: map[string]*foldGroup{}}
 }
 
+// reset forgets what was added.
+func (f *folder) reset() {
+	f.groups, f.total = map[string]*foldGroup{}, metrics.Counters{}
+}
+
 func (f *folder) add(r *foldRow, statement string) {
 	r.complete(statement)
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	f.total.Add(&r.Counters)
 	if r.empty() || f.q.Spend() && r.ExecutedAttempts == 0 {
 		return
@@ -46,6 +55,7 @@ func (r *foldRow) empty() bool {
 	return r.Operations == 0 && r.KeyConflicts == 0 && r.ExecutedAttempts == 0
 }
 
+// group is the one of a key; the caller holds the lock.
 func (f *folder) group(k metrics.Key) *foldGroup {
 	// Values hold no control characters, so the joined key is unique.
 	key := strings.Join(k.Dims, "\x00") + "\x00" + k.Bucket.Format(time.RFC3339)
@@ -70,6 +80,8 @@ func (f *folder) addAttempts(attempts []retrylens.Attempt, w window) error {
 
 // addPartial adds what the reference fold says of some operations.
 func (f *folder) addPartial(p *metrics.Partial) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	f.total.Add(&p.Total)
 	for i := range p.Groups {
 		from := &p.Groups[i]

@@ -49,7 +49,7 @@ func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown [
 	}
 	done, err := s.foldRollups(ctx, f, q)
 	if err == nil && !done {
-		*f = *newFolder(f.q)
+		f.reset()
 		return nil, s.foldAttempts(ctx, f, q)
 	}
 	return unknown, err

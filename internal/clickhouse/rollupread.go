@@ -11,6 +11,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/ext"
 	"github.com/shopspring/decimal"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/rollup"
@@ -44,7 +45,7 @@ func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query) (bo
 		if err = s.runPlan(ctx, f, r); !errors.Is(err, errMoved) {
 			return err == nil, err
 		}
-		*f = *newFolder(f.q)
+		f.reset()
 	}
 	return false, nil
 }
@@ -169,21 +170,28 @@ func (s *Store) buckets(ctx context.Context, l rollup.Level, span rollup.Span) (
 	return out, rows.Err()
 }
 
+// statementsAtOnce is how many statements of a report wait for the engine at once:
+// most of the time of a small one is that of its planning, on one core.
+const statementsAtOnce = 4
+
 // runPlan adds everything that a plan names.
 func (s *Store) runPlan(ctx context.Context, f *folder, r rollupQuery) error {
-	for l, buckets := range r.plan.Buckets {
-		if err := s.readLevel(ctx, f, r, l, buckets); err != nil {
-			return fmt.Errorf("clickhouse: read the rollup by %s: %w", l, err)
-		}
-	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(statementsAtOnce)
 	for _, span := range r.plan.Attempts {
 		q := r.Query
 		q.From, q.To = time.UnixMilli(span.From).UTC(), time.UnixMilli(span.To).UTC()
-		if err := s.foldAttempts(ctx, f, q); err != nil {
-			return err
-		}
+		g.Go(func() error { return s.foldAttempts(ctx, f, q) })
 	}
-	return nil
+	for l, buckets := range r.plan.Buckets {
+		g.Go(func() error {
+			if err := s.readLevel(ctx, f, r, l, buckets); err != nil {
+				return fmt.Errorf("clickhouse: read the rollup by %s: %w", l, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // readLevel reads sketches first: the counters' statement tells whether all
@@ -204,13 +212,17 @@ func (s *Store) readLevel(ctx context.Context, f *folder, r rollupQuery, l rollu
 	for d, values := range r.Filters {
 		params = append(params, clickhouse.Named(string(d), values))
 	}
+	sketches := [2]sketchesOf{}
 	if sketched(r.Query) {
-		if err := s.readSketches(ctx, f, r.Query, params); err != nil {
+		if sketches, err = s.readSketches(ctx, r.Query, params); err != nil {
 			return err
 		}
 	}
-	return s.readCounters(ctx, f, r.Query, len(buckets), params)
+	return s.readCounters(ctx, f, r.Query, len(buckets), params, sketches)
 }
+
+// sketchesOf are sketches by the hash of their group.
+type sketchesOf map[uint64]*metrics.Sketch
 
 // sketched tells whether the rollups hold the quantiles that a query asks for.
 func sketched(q metrics.Query) bool {
@@ -225,31 +237,33 @@ func sketched(q metrics.Query) bool {
 	return !q.Spend() && !slices.ContainsFunc(q.GroupBy, func(d metrics.Dimension) bool { return !held(d) })
 }
 
-// rollupKeysSQL are the grouping columns, with a comma behind each.
-func rollupKeysSQL(q metrics.Query) string {
-	var b strings.Builder
+// rollupKey is a grouping column: what it is and how it is called.
+type rollupKey struct{ expr, name string }
+
+// rollupGroupKeys are the grouping columns of a query.
+func rollupGroupKeys(q metrics.Query) []rollupKey {
+	keys := make([]rollupKey, 0, len(q.GroupBy)+1)
 	for _, d := range q.GroupBy {
-		if c := tableColumn(d); d.Executed() {
-			fmt.Fprintf(&b, "if(kind = 'spend', %s, %s) AS by_%s, ", d, c, d)
-		} else {
-			fmt.Fprintf(&b, "%s AS by_%s, ", d, d)
+		k := rollupKey{tableColumn(d), "by_" + string(d)}
+		if d.Executed() {
+			k.expr = fmt.Sprintf("if(kind = 'spend', %s, %s)", d, tableColumn(d))
 		}
+		keys = append(keys, k)
 	}
 	if q.Bucket > 0 {
-		b.WriteString("toInt64(intDiv(toUnixTimestamp(bucket), {step:UInt32})) * {step:UInt32} * 1000 AS bucket_start, ")
+		keys = append(keys, rollupKey{"toInt64(intDiv(toUnixTimestamp(bucket), {step:UInt32})) * {step:UInt32} * 1000", "bucket_start"})
 	}
-	return b.String()
+	return keys
 }
 
-func rollupGroupSQL(q metrics.Query) string {
-	names := make([]string, 0, len(q.GroupBy)+1)
-	for _, d := range q.GroupBy {
-		names = append(names, "by_"+string(d))
+// groupHashSQL stands for the grouping columns: a number groups several times faster than
+// strings do.
+func groupHashSQL(keys []rollupKey) string {
+	args := "0"
+	for _, k := range keys {
+		args += ", " + k.expr
 	}
-	if q.Bucket > 0 {
-		names = append(names, "bucket_start")
-	}
-	return strings.Join(names, ", ")
+	return "cityHash64(" + args + ")"
 }
 
 func rollupFilterSQL(q metrics.Query) string {
@@ -275,8 +289,13 @@ func heldFigures(q metrics.Query) []rollup.Figure {
 
 // countersSQL sums the counters of the planned buckets, and counts these.
 func countersSQL(database string, q metrics.Query) string {
+	keys := rollupGroupKeys(q)
 	var b strings.Builder
-	b.WriteString("SELECT kind = 'bucket' AS is_bucket, " + rollupKeysSQL(q) + "count() AS n_rows")
+	b.WriteString("SELECT kind = 'bucket' AS is_bucket, ")
+	for _, k := range keys {
+		b.WriteString(k.expr + " AS " + k.name + ", ")
+	}
+	b.WriteString("any(" + groupHashSQL(keys) + ") AS group_hash, count() AS n_rows")
 	for _, f := range heldFigures(q) {
 		b.WriteString(",\n    sum(" + f.Name + ")")
 	}
@@ -285,13 +304,13 @@ func countersSQL(database string, q metrics.Query) string {
 		kinds = "'home', 'spend'"
 	}
 	b.WriteString("\nFROM " + database + ".rollups\nWHERE " + rollupRows + " AND (kind = 'bucket' OR kind IN (" + kinds + ")" + rollupFilterSQL(q) + ")\nGROUP BY is_bucket")
-	if keys := rollupGroupSQL(q); keys != "" {
-		b.WriteString(", " + keys)
+	for _, k := range keys {
+		b.WriteString(", " + k.name)
 	}
 	return b.String()
 }
 
-func (s *Store) readCounters(ctx context.Context, f *folder, q metrics.Query, wanted int, params []any) error {
+func (s *Store) readCounters(ctx context.Context, f *folder, q metrics.Query, wanted int, params []any, sketches [2]sketchesOf) error {
 	rows, err := s.conn.Query(ctx, countersSQL(s.database, q), params...)
 	if err != nil {
 		return err
@@ -307,7 +326,7 @@ func (s *Store) readCounters(ctx context.Context, f *folder, q metrics.Query, wa
 			found += r.rows
 			continue
 		}
-		if err := f.addCounters(r.key(), r); err != nil {
+		if err := f.addCounters(r.key(), r, sketches[0][r.hash], sketches[1][r.hash]); err != nil {
 			return err
 		}
 	}
@@ -325,6 +344,7 @@ type counterRow struct {
 	isBucket bool
 	dims     []string
 	bucketMS int64
+	hash     uint64
 	rows     uint64
 	figures  []rollup.Figure
 	counts   []uint64
@@ -342,7 +362,7 @@ func newCounterRow(q metrics.Query) *counterRow {
 	if q.Bucket > 0 {
 		r.to = append(r.to, &r.bucketMS)
 	}
-	r.to = append(r.to, &r.rows)
+	r.to = append(r.to, &r.hash, &r.rows)
 	for i := range r.figures {
 		if r.figures[i].Money() {
 			r.to = append(r.to, &r.costs[i])
@@ -375,73 +395,66 @@ func (r *counterRow) counters() (c metrics.Counters, err error) {
 	return c, nil
 }
 
-// addCounters adds what rollups sum for a group.
-func (f *folder) addCounters(k metrics.Key, r *counterRow) error {
+// addCounters adds what rollups sum for a group; sketches may be nil.
+func (f *folder) addCounters(k metrics.Key, r *counterRow, latency, retryTax *metrics.Sketch) error {
 	c, err := r.counters()
 	if err != nil {
 		return err
 	}
+	f.lock.Lock()
+	defer f.lock.Unlock()
 	f.total.Add(&c)
 	if c.Operations == 0 && c.KeyConflicts == 0 && c.ExecutedAttempts == 0 || f.q.Spend() && c.ExecutedAttempts == 0 {
 		return nil
 	}
-	f.group(k).Add(&c)
+	g := f.group(k)
+	g.Add(&c)
+	if latency != nil {
+		g.latency.Merge(latency)
+	}
+	if retryTax != nil {
+		g.retryTax.Merge(retryTax)
+	}
 	return nil
 }
 
-// sketchesSQL merges the sketches of the planned buckets.
+// sketchesSQL merges the sketches of the planned buckets. Groups are told by their hash;
+// the counters' statement tells whose that is.
 func sketchesSQL(database string, q metrics.Query, name string) string {
-	keys, group := rollupKeysSQL(q), rollupGroupSQL(q)
-	inner, outer := "idx", ""
-	if group != "" {
-		inner, outer = group+", idx", "\nGROUP BY "+group
-		group += ", "
-	}
-	return "SELECT " + group + "groupArray(idx) AS sketch_idx, groupArray(n) AS sketch_n\nFROM\n(\n    SELECT " + keys + "idx, sum(sketch_count) AS n FROM " + database + ".rollups" +
-		" ARRAY JOIN " + name + "_idx AS idx, " + name + "_n AS sketch_count\n    WHERE " + rollupRows + " AND kind = 'home'" + rollupFilterSQL(q) + "\n    GROUP BY " + inner + "\n)" + outer
+	return "SELECT group_hash, groupArray(idx) AS sketch_idx, groupArray(n) AS sketch_n\nFROM\n(\n    SELECT " + groupHashSQL(rollupGroupKeys(q)) + " AS group_hash, idx, sum(sketch_count) AS n FROM " +
+		database + ".rollups ARRAY JOIN " + name + "_idx AS idx, " + name + "_n AS sketch_count\n    WHERE " + rollupRows + " AND kind = 'home'" + rollupFilterSQL(q) +
+		"\n    GROUP BY group_hash, idx\n)\nGROUP BY group_hash"
 }
 
-func (s *Store) readSketches(ctx context.Context, f *folder, q metrics.Query, params []any) error {
-	for _, name := range []string{"latency", "retry_tax"} {
-		if err := s.readSketch(ctx, f, q, name, params); err != nil {
-			return err
-		}
+// readSketches reads those of latency and of retry tax.
+func (s *Store) readSketches(ctx context.Context, q metrics.Query, params []any) (out [2]sketchesOf, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	for i, name := range []string{"latency", "retry_tax"} {
+		g.Go(func() (err error) { out[i], err = s.readSketch(ctx, q, name, params); return err })
 	}
-	return nil
+	err = g.Wait()
+	return out, err
 }
 
-func (s *Store) readSketch(ctx context.Context, f *folder, q metrics.Query, name string, params []any) error {
+func (s *Store) readSketch(ctx context.Context, q metrics.Query, name string, params []any) (sketchesOf, error) {
 	rows, err := s.conn.Query(ctx, sketchesSQL(s.database, q, name), params...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer rows.Close()
-	dims, bucketMS := make([]string, len(q.GroupBy)), int64(0)
+	out := sketchesOf{}
+	var hash uint64
 	var idx []uint16
 	var n []uint64
-	to := make([]any, 0, len(dims)+3)
-	for i := range dims {
-		to = append(to, &dims[i])
-	}
-	if q.Bucket > 0 {
-		to = append(to, &bucketMS)
-	}
-	to = append(to, &idx, &n)
 	for rows.Next() {
-		if err := rows.Scan(to...); err != nil {
-			return err
+		if err := rows.Scan(&hash, &idx, &n); err != nil {
+			return nil, err
 		}
-		if len(idx) == 0 {
-			continue
-		}
-		g := f.group(keyOf(dims, bucketMS))
-		sketch := &g.latency
-		if name == "retry_tax" {
-			sketch = &g.retryTax
-		}
+		sketch := &metrics.Sketch{}
 		for i := range idx {
 			sketch.AddBucket(idx[i], n[i])
 		}
+		out[hash] = sketch
 	}
-	return rows.Err()
+	return out, rows.Err()
 }

@@ -104,6 +104,14 @@ func tune(o *clickhouse.Options, c Config) {
 		o.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
 	}
 	o.ConnMaxLifetime = time.Hour
+	// A page asks for several reports at once, each a few statements at once; who gets no
+	// connection within DialTimeout fails.
+	if o.MaxOpenConns == 0 {
+		o.MaxOpenConns = 64
+	}
+	if o.MaxIdleConns == 0 {
+		o.MaxIdleConns = 16
+	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = 10 * time.Second
 	}

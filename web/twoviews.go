@@ -1,0 +1,69 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/retrylens/retrylens/internal/metrics"
+)
+
+// fewGroups are dimensions with few values together: their groups by bucket are cheap.
+var fewGroups = []metrics.Dimension{metrics.DimProvider, metrics.DimModel}
+
+// seriesAndGroups answers q as a series of buckets and by groups. Where groups are few,
+// one report is read and summed both ways: half the work. The answer is no older than age.
+func (u *UI) seriesAndGroups(ctx context.Context, q metrics.Query, bucket time.Duration, groups []metrics.Dimension, age time.Duration) (series, grouped *metrics.Report, err error) {
+	q.Bucket, q.GroupBy = bucket, groups
+	if !slices.ContainsFunc(groups, func(d metrics.Dimension) bool { return !slices.Contains(fewGroups, d) }) {
+		both, err := u.reports.reportWithin(ctx, q, age)
+		if err != nil {
+			return nil, nil, err
+		}
+		return bySeries(both), byGroup(both), nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	buckets, whole := q, q
+	buckets.GroupBy, whole.Bucket = nil, 0
+	g.Go(func() (err error) { series, err = u.reports.reportWithin(ctx, buckets, age); return err })
+	g.Go(func() (err error) { grouped, err = u.reports.reportWithin(ctx, whole, age); return err })
+	err = g.Wait()
+	return series, grouped, err
+}
+
+// bySeries sums the groups of each bucket.
+func bySeries(r *metrics.Report) *metrics.Report {
+	out := *r
+	out.GroupBy = nil
+	out.Rows = summed(r.Rows, func(k metrics.Key) metrics.Key { return metrics.Key{Bucket: k.Bucket} })
+	return &out
+}
+
+// byGroup sums the buckets of each group.
+func byGroup(r *metrics.Report) *metrics.Report {
+	out := *r
+	out.Bucket = 0
+	out.Rows = summed(r.Rows, func(k metrics.Key) metrics.Key { return metrics.Key{Dims: k.Dims} })
+	return &out
+}
+
+// summed merges the rows whose keys become the same; sorted by key.
+func summed(rows []metrics.Row, to func(metrics.Key) metrics.Key) []metrics.Row {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i].Key = to(rows[i].Key)
+	}
+	slices.SortStableFunc(rows, func(a, b metrics.Row) int { return a.Key.Compare(b.Key) })
+	var out []metrics.Row
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].Key.Compare(rows[0].Key) == 0 {
+			n++
+		}
+		out = append(out, metrics.Merge(rows[0].Key, rows[:n]...))
+		rows = rows[n:]
+	}
+	return out
+}
