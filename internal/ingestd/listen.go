@@ -65,14 +65,21 @@ func Listen(addr string, files TLSFiles, logger *slog.Logger) (net.Listener, err
 func NewServer(h http.Handler, logger *slog.Logger) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
+	waiting := newConnections(easyConnections)
 	return &http.Server{
 		Handler: h, Protocols: &protocols, MaxHeaderBytes: maxHeaderBytes,
 		ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		// What net/http answers by itself, before any handler, it drains: that must end soon.
-		// bounded gives every other request its own time.
-		ReadTimeout: drainTime, DisableGeneralOptionsHandler: true,
-		ConnState: newConnections(easyConnections).changed,
-		ErrorLog:  slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		DisableGeneralOptionsHandler: true,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			// What net/http answers by itself, before any handler, it drains: that must end
+			// soon. bounded gives every other request its own time. ReadTimeout would be the
+			// time for a TLS handshake, too.
+			if state == http.StateActive {
+				_ = conn.SetReadDeadline(time.Now().Add(drainTime))
+			}
+			waiting.changed(conn, state)
+		},
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 }
 
