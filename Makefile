@@ -11,14 +11,16 @@ help: ## list the targets
 build: ## build bin/ingest, bin/analyze and bin/engine
 	@mkdir -p bin
 	@if [ -d web/node_modules ]; then npm --prefix web run -s build; fi
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) build $(BUILD_FLAGS) -o bin/ ./cmd/...
+
+BUILD_FLAGS ?= -trimpath
 
 .PHONY: web ui-test ui-bench
 web: ## fetch what the enhancer of the pages is built with, check it and bundle it; without it the pages are plain
 	cd web && npm ci --ignore-scripts && npm run -s check && npm run -s build
 
 ui-test: engine web ## the pages in a real Chromium, against the real binaries
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build BUILD_FLAGS= # what the tests compiled serves again
 	cd test/ui && npm ci --ignore-scripts && node run.mjs
 
 ui-bench: engine web ## how long pages take over a day of 2.6 M attempts and over 90 days; rewrites docs/ui-benchmarks.md (about 10 minutes)
