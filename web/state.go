@@ -27,8 +27,7 @@ const (
 var searchParams = []string{"logical_id", "idempotency_key", "provider_request_id", "error_class", "outcome", "state"}
 
 const (
-	grafanaPrefix = "var-"
-	minRefresh    = 5 * time.Second
+	minRefresh = 5 * time.Second
 	// nowStep is what now is cut to, so that pages that follow each other ask the same.
 	nowStep = 10 * time.Second
 	// wholeMinutes: longer windows are read from rollups, which are quick for whole
@@ -53,9 +52,10 @@ func readState(r *http.Request, now time.Time, window string) (*state, error) {
 	s := &state{path: r.URL.Path, values: url.Values{}, zone: time.UTC, now: now.UTC().Truncate(nowStep)}
 	given := r.URL.Query()
 	for _, name := range s.known() {
-		for _, key := range []string{name, grafanaPrefix + name} {
+		for _, key := range []string{name, query.GrafanaPrefix + name} {
 			for _, v := range given[key] {
-				if v != "" && !slices.Contains(s.values[name], v) {
+				all := key != name && v == query.GrafanaAll
+				if v != "" && !all && !slices.Contains(s.values[name], v) {
 					s.values[name] = append(s.values[name], v)
 				}
 			}

@@ -24,8 +24,12 @@ const (
 // DefaultWindow is how far before as_of a window begins when no from is given.
 const DefaultWindow = time.Hour
 
-// grafanaPrefix is what Grafana's links put before the names of variables.
-const grafanaPrefix = "var-"
+// GrafanaPrefix is what Grafana's links put before the names of variables, and GrafanaAll the
+// value of one that stands for every name.
+const (
+	GrafanaPrefix = "var-"
+	GrafanaAll    = "$__all"
+)
 
 // maxBuckets is how many buckets a window can be cut into: what a chart or a
 // table can show.
@@ -47,7 +51,8 @@ func (e *ParamError) Unwrap() error { return e.Err }
 // Parse reads the parameters that it knows and leaves the others: from (default
 // an hour before as_of), to (default as_of), as_of (default now), group (repeated
 // or with commas), bucket, and a filter, repeatable, for every home dimension. An
-// empty value is as good as none; var-provider, as Grafana writes it, is provider.
+// empty value is as good as none; var-provider, as Grafana writes it, is provider, and
+// its $__all as good as none.
 // Errors are *ParamError, joined: every wrong parameter is named.
 func Parse(v url.Values, now time.Time) (metrics.Query, error) {
 	p := parser{values: v, now: now.UTC().Truncate(time.Millisecond)}
@@ -77,9 +82,10 @@ type parser struct {
 // all returns the values of a parameter that are not empty, Grafana's included.
 func (p *parser) all(name string) []string {
 	var out []string
-	for _, key := range []string{name, grafanaPrefix + name} {
+	for _, key := range []string{name, GrafanaPrefix + name} {
 		for _, v := range p.values[key] {
-			if v != "" && !slices.Contains(out, v) {
+			all := key != name && v == GrafanaAll
+			if v != "" && !all && !slices.Contains(out, v) {
 				out = append(out, v)
 			}
 		}

@@ -39,6 +39,9 @@ func TestParse(t *testing.T) {
 			From: hour.From, To: now, AsOf: now,
 			Filters: map[metrics.Dimension][]string{metrics.DimProvider: {"a", "b", "c"}, metrics.DimModel: {"x,y"}},
 		},
+		"var-provider=%24__all&var-tenant=$__all&model=$__all": { // of Grafana all; of ours a name
+			From: hour.From, To: now, AsOf: now, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"$__all"}},
+		},
 	} {
 		got, err := parse(t, raw)
 		if err != nil || !reflect.DeepEqual(got, want) {
