@@ -74,6 +74,10 @@ bench: engine build ## measure and rewrite docs/benchmarks.md (about 8 minutes)
 chaos-ingest: engine build ## SECONDS=120 SEED=n: kill, stop and starve ingest and engine under load; one JSON line
 	@$(GO) run ./test/chaos -seconds $(or $(SECONDS),120) -seed $(or $(SEED),1)
 
+.PHONY: dashboards
+dashboards: ## write dashboards/grafana anew from internal/dashboards
+	@$(GO) run ./internal/dashboards/gen dashboards/grafana
+
 .PHONY: detector-bench
 detector-bench: ## hold the detector to worlds of known truth: a table and one JSON line (takes minutes)
 	@$(GO) run ./test/detectorbench
