@@ -84,6 +84,37 @@ func Describe(err error) string {
 	return ""
 }
 
+// rowError is an error of Write with the record that the server named as the reason.
+type rowError struct {
+	error
+	row int // of the batch, from 0
+}
+
+// RefusedRow is for who stores the batch without it, see ingest.Sink.
+func (e *rowError) RefusedRow() int { return e.row }
+
+// Unwrap is the error alone.
+func (e *rowError) Unwrap() error { return e.error }
+
+// violatedRow is where the text of a violated constraint tells the row of the block, from
+// 1. The values of the row come behind.
+var violatedRow = regexp.MustCompile(`is violated at row (\d+)\.`)
+
+// refusedRow is the row of a block, from 0, that the server named; false = none.
+func refusedRow(err error) (int, bool) {
+	const violatedConstraint = 469
+	code, text, ok := exception(err)
+	if !ok || code != violatedConstraint {
+		return 0, false
+	}
+	m := violatedRow.FindStringSubmatch(text)
+	if m == nil {
+		return 0, false
+	}
+	row, convErr := strconv.Atoi(m[1])
+	return row - 1, convErr == nil && row > 0
+}
+
 // httpException is how an exception reads in an answer over HTTP.
 var httpException = regexp.MustCompile(`Code: (\d+)\. DB::\w*Exception: `)
 

@@ -17,14 +17,28 @@ import (
 // Write stores attempts, split by day, and returns when ClickHouse has
 // acknowledged all of them. Attempts must be normalized and valid. It is
 // idempotent: the same batch again is recognised by its content hash, and rows
-// that come again in another batch replace themselves.
+// that come again in another batch replace themselves. Where the server names the row
+// that it refused, the error has its place in the batch as RefusedRow() int.
 func (s *Store) Write(ctx context.Context, batch []retrylens.Attempt) error {
 	for _, day := range splitByDay(batch) {
 		if err := s.writeDay(ctx, day); err != nil {
+			if row, ok := refusedRow(err); ok && row < len(day) {
+				err = &rowError{err, placeOf(batch, day[row])}
+			}
 			return err
 		}
 	}
 	return nil
+}
+
+// placeOf is where in the batch a is.
+func placeOf(batch []retrylens.Attempt, a *retrylens.Attempt) int {
+	for i := range batch {
+		if &batch[i] == a {
+			return i
+		}
+	}
+	return -1
 }
 
 // splitByDay keeps the order inside a day, and of days by their first row. A

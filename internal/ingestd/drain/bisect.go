@@ -2,6 +2,8 @@ package drain
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/retrylens/retrylens"
@@ -31,6 +33,7 @@ type bisection struct {
 	turn    bool // see takeTurn
 	stored  int
 	refused int // one by one, since the last that was stored
+	named   int // of dead, those that the sink named
 	dead    []deadLetter
 }
 
@@ -40,9 +43,9 @@ type deadLetter struct {
 	said    string // what of it may be logged
 }
 
-// store stores rows; those that cannot be end in dead. An error means that the
-// whole segment must come again. Where many in a row are refused they are sent one
-// by one: a segment of n bad records takes about n inserts, not 2n.
+// store stores rows, whose places it may use; those that cannot be end in dead. An error
+// means that the whole segment must come again. Where many in a row are refused they
+// are sent one by one: a segment of n bad records takes about n inserts, not 2n.
 func (b *bisection) store(rows []retrylens.Attempt) error {
 	for b.refused >= suspicious && len(rows) > 1 {
 		if err := b.store(rows[:1]); err != nil {
@@ -71,16 +74,47 @@ func (b *bisection) store(rows []retrylens.Attempt) error {
 		}
 	}
 	if len(rows) > 1 {
-		if err := b.store(rows[:len(rows)/2]); err != nil {
-			return err
-		}
-		return b.store(rows[len(rows)/2:])
+		return b.narrow(rows, err)
 	}
 	b.dead = append(b.dead, deadLetter{rows[0], err.Error(), b.d.o.Describe(err)})
 	if b.refused++; b.refused%suspicious == 0 {
 		return b.probe()
 	}
 	return nil
+}
+
+// narrow stores rows that were refused together. The record that the sink named is
+// sent alone, to be refused for itself, and the others without it. They are halved where
+// it named none, or one that it takes, and now and then where many are bad, as it names
+// but one at a time.
+func (b *bisection) narrow(rows []retrylens.Attempt, refusal error) error {
+	if named, ok := namedRow(refusal); ok && named >= 0 && named < len(rows) {
+		dead := len(b.dead)
+		if err := b.store(rows[named : named+1]); err != nil {
+			return err
+		}
+		rows = slices.Delete(rows, named, named+1)
+		bad := len(b.dead) > dead
+		if bad {
+			b.named++
+		}
+		if bad && b.named%suspicious != 0 || len(rows) == 1 {
+			return b.store(rows)
+		}
+	}
+	if err := b.store(rows[:len(rows)/2]); err != nil {
+		return err
+	}
+	return b.store(rows[len(rows)/2:])
+}
+
+// namedRow is the record that a sink blames, see ingest.Sink.
+func namedRow(err error) (int, bool) {
+	var e interface{ RefusedRow() int }
+	if !errors.As(err, &e) {
+		return 0, false
+	}
+	return e.RefusedRow(), true
 }
 
 // begin is called at a refusal: at the first one of a segment it takes a turn and
