@@ -3,6 +3,7 @@ package chdb
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // Listens is how many statements the local session runs that count against its
@@ -43,7 +44,8 @@ func (o Options) args() []string {
 		"--disable_suggestion",
 		"--progress=off",
 		"--progress-table=off",
-		"--history_file=/dev/null",
+		// Its mode is set to 0600 when it is written: run as root, /dev/null would become root's alone.
+		"--history_file=" + filepath.Join(o.StoreDir, "history"),
 		"--highlight=0",
 		"--hints=0",
 		"--query=SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT 'up';",
