@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/clickhouse"
+	"github.com/retrylens/retrylens/internal/engine/enginetest"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/metrics/histories"
 )
@@ -106,6 +107,29 @@ func TestRollupsBetweenTakeNamesAsTheyAre(t *testing.T) {
 			err := s.Value(t.Context(), "SELECT sum(operations) FROM "+between(s, at.Add(-time.Hour), at.Add(time.Hour), 60, map[string]string{"model": list})+" WHERE kind = 'home'", &n)
 			if err != nil || n != want {
 				t.Errorf("%q as %s: %d operations, %v; want %d", name, list, n, err, want)
+			}
+		}
+	}
+}
+
+// TestRollupsBetweenOfTwoShards: the view of either shard sees both.
+func TestRollupsBetweenOfTwoShards(t *testing.T) {
+	var stores []*clickhouse.Store
+	for _, e := range enginetest.StartCluster(t, 2) {
+		c := config(t, e, "retrylens")
+		c.Cluster, c.EachNode = enginetest.Cluster, true
+		stores = append(stores, openStore(t, c))
+	}
+	attempts := histories.Generate(12, 600)
+	for i, part := range [][]retrylens.Attempt{attempts[:300], attempts[300:]} {
+		write(t, stores[i], part...)
+		finalise(t, stores[i], clickhouse.FinaliseOptions{})
+	}
+	base := histories.Base.Truncate(time.Hour)
+	for _, s := range stores {
+		for _, step := range []int{60, 86400} {
+			for _, filter := range []map[metrics.Dimension][]string{nil, {metrics.DimTenant: {histories.Tenants[0]}}} {
+				compareBetween(t, s, attempts, metrics.Query{From: base.Add(-26 * time.Hour), To: base.Add(49 * time.Hour), AsOf: histories.Now, Filters: filter}, step)
 			}
 		}
 	}

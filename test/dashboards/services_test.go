@@ -61,6 +61,9 @@ scrape_configs:
 		t.Fatal(err)
 	}
 	s.await(t, `sum(retrylens_operations{window="1h"})`, float64(report.Rows[0].Operations))
+	for _, counter := range []string{"retrylens_ingest_rejected_total", "retrylens_snapshot_failures_total"} { // a rate needs two samples
+		s.await(t, "min(count_over_time("+counter+"[5m])) >= bool 2", 1)
+	}
 	return s
 }
 
