@@ -67,7 +67,11 @@ func (o FinaliseOptions) WithSteps(step func(name string) error) FinaliseOptions
 
 // PlannedReport is Report, and how many buckets and spans of attempts it read.
 func (s *Store) PlannedReport(ctx context.Context, q metrics.Query) (r *metrics.Report, buckets, spans int, err error) {
-	planned, ok, err := s.planRollups(ctx, q)
+	expired, err := s.expired(ctx, q)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	planned, ok, err := s.planRollups(ctx, q, expired)
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -88,11 +88,9 @@ func (p *pass) run(ctx context.Context) (err error) {
 	if p.asOf = p.o.AsOf; p.asOf.IsZero() {
 		p.asOf = p.started
 	}
-	retention, err := p.Retention(ctx)
-	if err != nil {
+	if p.oldest, err = p.Store.oldest(ctx, p.asOf); err != nil {
 		return err
 	}
-	p.oldest = p.asOf.Add(expiryMargin - retention).UnixMilli()
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}

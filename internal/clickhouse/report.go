@@ -15,7 +15,8 @@ import (
 // for what was inserted since the last run of the finaliser, and where an as_of
 // would judge unfinished operations otherwise. Both agree on every figure. Rollups
 // hold quantiles by tenant, provider and model; for others attempts are read if
-// they are up to 5 million, beyond that they are named in Report.Unknown.
+// they are up to 5 million, beyond that they are named in Report.Unknown. Where the
+// attempts have expired rollups are all that is read, in short windows too.
 //
 // Attempts are read in slices of bounded size, so that memory in the engine does
 // not grow with the window.
@@ -39,15 +40,19 @@ func (s *Store) Report(ctx context.Context, q metrics.Query) (*metrics.Report, e
 
 // fold adds everything that q asks for and returns the figures that it could not.
 func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown []string, err error) {
+	expired, err := s.expired(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	if !sketched(q) && !q.Spend() {
-		if unknown, err = s.unknownQuantiles(ctx, q); err != nil {
+		if unknown, err = s.unknownQuantiles(ctx, q, expired > 0); err != nil {
 			return nil, err
 		}
 		if unknown == nil {
 			return nil, s.foldAttempts(ctx, f, q)
 		}
 	}
-	done, err := s.foldRollups(ctx, f, q)
+	done, err := s.foldRollups(ctx, f, q, expired)
 	if err == nil && !done {
 		f.reset()
 		return nil, s.foldAttempts(ctx, f, q)
@@ -56,12 +61,12 @@ func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown [
 }
 
 // unknownQuantiles are the figures that rollups do not hold, unless the window has
-// few enough attempts to read them and they are asked for.
-func (s *Store) unknownQuantiles(ctx context.Context, q metrics.Query) ([]string, error) {
-	if s.short(q) {
+// few enough attempts to read them, none of which has expired, and they are asked for.
+func (s *Store) unknownQuantiles(ctx context.Context, q metrics.Query, expired bool) ([]string, error) {
+	if !expired && s.short(q) {
 		return nil, nil
 	}
-	if q.CountersOnly {
+	if expired || q.CountersOnly {
 		return quantileFigures, nil
 	}
 	count := s.estimate

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +36,10 @@ type rollupQuery struct {
 
 // foldRollups answers q with the rollups where they hold, and from attempts
 // elsewhere; false = the rollups do not help.
-func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query) (bool, error) {
+func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query, expired int64) (bool, error) {
 	const tries = 3
 	for range tries {
-		r, ok, err := s.planRollups(ctx, q)
+		r, ok, err := s.planRollups(ctx, q, expired)
 		if err != nil || !ok {
 			return false, err
 		}
@@ -50,13 +51,15 @@ func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query) (bo
 	return false, nil
 }
 
-// planRollups decides what is read where.
-func (s *Store) planRollups(ctx context.Context, q metrics.Query) (r rollupQuery, ok bool, err error) {
+// planRollups decides what is read where. Where attempts have expired rollups answer,
+// however short the window is and whatever waits.
+func (s *Store) planRollups(ctx context.Context, q metrics.Query, expired int64) (r rollupQuery, ok bool, err error) {
 	level, ok := coarsest(q.Bucket)
-	if !ok || s.short(q) {
+	if !ok || expired == 0 && s.short(q) {
 		return r, false, nil
 	}
-	if ok, err = s.rollupsUsable(ctx); err != nil || !ok {
+	usable, err := s.rollupsUsable(ctx)
+	if err != nil || !usable && expired == 0 {
 		return r, false, err
 	}
 	// What is marked is read before the buckets: a mark goes when its bucket is there.
@@ -65,15 +68,60 @@ func (s *Store) planRollups(ctx context.Context, q metrics.Query) (r rollupQuery
 		return r, false, err
 	}
 	window, err := s.extent(ctx, q, stale)
-	if err != nil || window.To-window.From <= s.attemptsWindow.Milliseconds() {
+	if err != nil || expired == 0 && window.To-window.From <= s.attemptsWindow.Milliseconds() {
 		return r, false, err
+	}
+	if !usable {
+		stale = rollup.Join(append(stale, rollup.Span{From: expired, To: window.To}))
 	}
 	r.Query = q
 	r.plan, err = rollup.Make(rollup.Request{
-		Window: window, Coarsest: level, AsOf: q.AsOf.UnixMilli(), Stale: stale,
+		Window: window, Coarsest: level, AsOf: q.AsOf.UnixMilli(), Stale: stale, Expired: expired,
 		Lookup: func(l rollup.Level, span rollup.Span) ([]rollup.Bucket, error) { return s.buckets(ctx, l, span) },
 	})
 	return r, err == nil && len(r.plan.Buckets) > 0, err
+}
+
+// leastRetention is younger than what any retention removes, with an hour for clocks
+// that differ.
+const leastRetention = 24*time.Hour - expiryMargin - time.Hour
+
+// expired is the time in Unix milliseconds before which attempts may be gone, if the
+// window of q holds rollups from before; else 0.
+func (s *Store) expired(ctx context.Context, q metrics.Query) (int64, error) {
+	if !q.From.IsZero() && time.Since(q.From) < leastRetention {
+		return 0, nil
+	}
+	now, err := s.serverTime(ctx)
+	if err != nil {
+		return 0, err
+	}
+	oldest, err := s.oldest(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	oldest -= oldest % minuteMS // that minute is computed no more, those behind it are
+	window := rollup.Span{From: math.MinInt32 * 1000, To: oldest}
+	if !q.From.IsZero() {
+		window.From = max(window.From, q.From.Add(-rollup.Day.Width()).UnixMilli()) // a day that began before
+	}
+	if !q.To.IsZero() {
+		window.To = min(window.To, q.To.UnixMilli())
+	}
+	var n uint64
+	err = s.value(ctx, &n, "SELECT count() FROM "+s.database+".rollups WHERE level = 'day' AND kind = 'bucket'"+
+		" AND toInt64(toUnixTimestamp(bucket)) * 1000 > {from:Int64} AND toInt64(toUnixTimestamp(bucket)) * 1000 < {to:Int64}",
+		clickhouse.Named("from", window.From), clickhouse.Named("to", window.To))
+	if isUnknownTable(err) || err == nil && n == 0 {
+		return 0, nil
+	}
+	return oldest, err
+}
+
+// oldest is when the attempts began in Unix milliseconds that are surely there.
+func (s *Store) oldest(ctx context.Context, now time.Time) (int64, error) {
+	retention, err := s.Retention(ctx)
+	return now.Add(expiryMargin - retention).UnixMilli(), err
 }
 
 // short tells whether a window is read from attempts alone.

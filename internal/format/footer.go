@@ -19,7 +19,7 @@ const maxNamedEmitters = 3
 func Footer(r *metrics.Report) []string {
 	lines := []string{provisional(r)}
 	if len(r.Unknown) > 0 {
-		lines = append(lines, strings.Join(r.Unknown, ", ")+": "+unknowable+" for these groups or filters over so long a window; take a shorter one, or group by tenant, provider and model")
+		lines = append(lines, strings.Join(r.Unknown, ", ")+": "+unknowable+" for these groups or filters over a window so long, or beyond the retention; take a shorter or later one, or group by tenant, provider and model")
 	}
 	return append(lines, completeness(r.Completeness)...)
 }

@@ -23,6 +23,11 @@ type Request struct {
 	AsOf     int64  // Unix milliseconds
 	Stale    []Span // must be read from attempts: rollups may not have seen all of it
 
+	// Expired is the time in Unix milliseconds before which attempts may be gone: a
+	// bucket that ends before it answers, stale or not and whatever the as_of, as there is
+	// nothing better. 0 = attempts are there.
+	Expired int64
+
 	// Lookup returns the buckets of a level in a span, in any order. One that it
 	// does not return has no operations, unless it is stale.
 	Lookup func(Level, Span) ([]Bucket, error)
@@ -131,6 +136,8 @@ func (r *Request) take(l Level, spans, stale []Span) (taken []Bucket, left []Spa
 			stale = skip(stale, s)
 			b, exists := known[start]
 			switch {
+			case exists && s.To <= r.Expired:
+				taken = append(taken, b)
 			case len(stale) > 0 && stale[0].overlaps(s), exists && !b.holds(r.AsOf):
 				left = append(left, s)
 			case exists:

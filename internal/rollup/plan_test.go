@@ -11,7 +11,7 @@ import (
 const minute, hour, day = int64(60_000), int64(3_600_000), int64(86_400_000)
 
 // Every instant of a window is answered exactly once, what is stale or judged
-// otherwise from attempts, and nothing outside the window.
+// otherwise from attempts, unless these may be gone, and nothing outside the window.
 func TestPlansCoverTheWindow(t *testing.T) {
 	for seed := range uint64(2000) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -20,6 +20,9 @@ func TestPlansCoverTheWindow(t *testing.T) {
 			req := rollup.Request{
 				Window:   rollup.Span{From: from, To: from + r.Int64N(4*day)},
 				Coarsest: rollup.Levels[r.IntN(3)], AsOf: 5, Lookup: lookup(r.Uint64(), r.IntN(4)),
+			}
+			if r.IntN(2) == 0 {
+				req.Expired = (from + r.Int64N(4*day)) / minute * minute
 			}
 			for range r.IntN(40) {
 				m := (from + r.Int64N(4*day)) / minute * minute
@@ -70,11 +73,12 @@ func checkPlan(t *testing.T, req rollup.Request, p rollup.Plan) {
 		}
 		for _, b := range buckets {
 			s := rollup.Span{From: b.Start, To: b.Start + width}
-			if b.NextLossMS <= req.AsOf {
+			expired := s.To <= req.Expired
+			if b.NextLossMS <= req.AsOf && !expired {
 				t.Errorf("%s %d is judged otherwise", l, b.Start)
 			}
 			for _, st := range req.Stale {
-				if st.From < s.To && s.From < st.To {
+				if !expired && st.From < s.To && s.From < st.To {
 					t.Errorf("%s %d is stale", l, b.Start)
 				}
 			}
@@ -83,6 +87,9 @@ func checkPlan(t *testing.T, req rollup.Request, p rollup.Plan) {
 	}
 	for _, s := range p.Attempts {
 		all, total = append(all, s), total+s.To-s.From
+		if whole := (s.From + minute - 1) / minute * minute; whole+minute <= min(s.To, req.Expired) && whole > 0 {
+			t.Errorf("attempts of %v are read, before %d there may be none", s, req.Expired)
+		}
 	}
 	joined := rollup.Join(all)
 	if req.Window.Empty() {
