@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,7 +99,29 @@ func (r *foldRow) destinations(columns []string) []any {
 // scan reads the next row.
 func (r *foldRow) scan(rows driver.Rows, to []any) error {
 	r.Counters = metrics.Counters{}
-	return rows.Scan(to...)
+	if err := rows.Scan(to...); err != nil {
+		return err
+	}
+	for _, d := range r.money {
+		if err := checkMoney(*d); err != nil {
+			return err
+		}
+	}
+	for _, d := range r.costs {
+		if err := checkMoney(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMoney refuses what is no amount: before schema 9 such settlements and prices were
+// taken.
+func checkMoney(d decimal.Decimal) error {
+	if d.Sign() < 0 {
+		return fmt.Errorf("a cost of %s USD: a settlement or a price is negative; insert it again with a higher version", d)
+	}
+	return nil
 }
 
 func (r *foldRow) figure(name string) any {
@@ -177,7 +200,7 @@ func (r *foldRow) completeFast() {
 	*r.codes["successes_by_position"] = map[int16]uint64{0: n}
 }
 
-// money converts a sum of Decimal(38,12).
+// money converts a sum of Decimal(38,12) that checkMoney has seen.
 func money(d decimal.Decimal) retrylens.Money {
 	m, ok := retrylens.MoneyFromPico(d.Shift(12).BigInt())
 	if !ok {

@@ -1,9 +1,12 @@
 package clickhouse_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/retrylens/retrylens"
+	"github.com/retrylens/retrylens/internal/clickhouse"
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/metrics/histories"
 )
@@ -63,4 +66,51 @@ func overlaid() []retrylens.Attempt {
 		out[i].Normalize()
 	}
 	return out
+}
+
+// An amount that is negative is refused; one that an older schema took makes reports and
+// passes fail with what to do, and nothing else: no process ends by it.
+func TestNegativeAmountsAreRefused(t *testing.T) {
+	for name, direct := range map[string]int{"in SQL": -1, "by the reference fold": 1000} {
+		t.Run(name, func(t *testing.T) {
+			s := rolledStore(t)
+			s.SetDirectOperations(direct)
+			priced := one("c", histories.Base, retrylens.OutcomeSuccess)
+			priced.CompletionTokens = retrylens.Some(int64(10))
+			write(t, s, append(overlaid(), priced)...)
+			exec := func(statement string) error {
+				return s.Exec(t.Context(), fmt.Sprintf(statement, s.Database()))
+			}
+			settle := "INSERT INTO %s.settlements VALUES ('openai', 'req-1', NULL, NULL, "
+			price := "INSERT INTO %s.prices VALUES ('openai', 'm', '2026-01-01 00:00:00', 1, 1, 1, "
+			for _, c := range []struct{ table, constraint, bad, good string }{
+				{"settlements", "cost_is_not_negative", settle + "-1.5, 1)", settle + "1.5, 2)"},
+				{"prices", "prices_are_not_negative", price + "-1000000, 1)", price + "1, 2)"},
+			} {
+				if exec(c.bad) == nil {
+					t.Fatalf("%s: taken", c.bad)
+				}
+				if err := exec("ALTER TABLE %s." + c.table + " DROP CONSTRAINT " + c.constraint); err != nil { // as before schema 9
+					t.Fatal(err)
+				}
+				if err := exec(c.bad); err != nil {
+					t.Fatal(err)
+				}
+				const hint = "is negative; insert it again with a higher version"
+				if _, err := s.Report(t.Context(), metrics.Query{AsOf: histories.Now}); err == nil || !strings.Contains(err.Error(), hint) {
+					t.Errorf("%s: report: %v", c.bad, err)
+				}
+				if _, err := s.Finalise(t.Context(), clickhouse.FinaliseOptions{AsOf: histories.Now}); err == nil || !strings.Contains(err.Error(), hint) {
+					t.Errorf("%s: pass: %v", c.bad, err)
+				}
+				if err := exec(c.good); err != nil {
+					t.Fatal(err)
+				}
+				finalise(t, s, clickhouse.FinaliseOptions{})
+				if _, err := s.Report(t.Context(), metrics.Query{AsOf: histories.Now}); err != nil {
+					t.Errorf("%s: %v", c.good, err)
+				}
+			}
+		})
+	}
 }

@@ -54,6 +54,11 @@ func (s *Store) readBut(ctx context.Context, leftOut map[string]bool, where stri
 		if err := rows.Scan(r.destinationsBut(leftOut)...); err != nil {
 			return nil, err
 		}
+		if r.cost != nil {
+			if err := checkMoney(*r.cost); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, r.attempt())
 	}
 	return out, rows.Err()

@@ -528,3 +528,11 @@ WHERE kind IN ('home', 'spend')
         GROUP BY level, bucket
     );
 
+-- 0009 overlays_checked
+-- What finance says is refused where no figure could be made of it: an amount is never
+-- negative.
+ALTER TABLE retrylens.settlements_local ADD CONSTRAINT IF NOT EXISTS cost_is_not_negative CHECK ifNull(cost_usd, 0) >= 0;
+
+ALTER TABLE retrylens.prices_local ADD CONSTRAINT IF NOT EXISTS prices_are_not_negative
+    CHECK prompt_usd_per_million >= 0 AND cached_prompt_usd_per_million >= 0 AND cache_write_usd_per_million >= 0 AND completion_usd_per_million >= 0;
+
