@@ -83,7 +83,7 @@ func (s *httpSink) compress(lines []byte) ([]byte, error) {
 	return lines, nil
 }
 
-func (s *httpSink) Send(ctx context.Context, lines []byte, _ int) (Result, error) {
+func (s *httpSink) Send(ctx context.Context, lines []byte, n int) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	body, err := s.compress(lines)
@@ -110,16 +110,16 @@ func (s *httpSink) Send(ctx context.Context, lines []byte, _ int) (Result, error
 	if err != nil {
 		return Result{}, fmt.Errorf("emit: the answer of the ingest service broke: %w", err)
 	}
-	return answered(resp, text)
+	return answered(resp, text, n)
 }
 
 const maxAnswer = 1 << 20
 
-// answered reads the answer of docs/record.md, "Transport".
-func answered(resp *http.Response, text []byte) (Result, error) {
+// answered reads the answer of docs/record.md, "Transport", to n records.
+func answered(resp *http.Response, text []byte, n int) (Result, error) {
 	switch resp.StatusCode {
 	case http.StatusAccepted, http.StatusOK:
-		return accepted(text)
+		return accepted(text, n)
 	case http.StatusRequestEntityTooLarge:
 		return Result{}, problem(resp, text, ErrTooLarge)
 	case http.StatusBadRequest, http.StatusUnsupportedMediaType:
@@ -138,7 +138,7 @@ func answered(resp *http.Response, text []byte) (Result, error) {
 
 var errNotTaken = errors.New("emit: not taken")
 
-func accepted(text []byte) (Result, error) {
+func accepted(text []byte, n int) (Result, error) {
 	var a struct {
 		Accepted      int `json:"accepted"`
 		RejectedCount int `json:"rejected_count"`
@@ -150,7 +150,7 @@ func accepted(text []byte) (Result, error) {
 	if err := json.Unmarshal(text, &a); err != nil {
 		return Result{}, fmt.Errorf("emit: not the answer of an ingest service (check the URL): %w", err)
 	}
-	res := Result{Rejected: max(a.RejectedCount, len(a.Rejected))}
+	res := Result{Rejected: min(max(a.RejectedCount, len(a.Rejected)), n)}
 	if len(a.Rejected) > 0 {
 		res.Reason = fmt.Errorf("emit: a record was rejected: %s: %s", a.Rejected[0].Field, a.Rejected[0].Error)
 	} else if res.Rejected > 0 {

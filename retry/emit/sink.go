@@ -44,7 +44,7 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 // Unwrap gives the failure.
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// File returns a sink that appends NDJSON to a file, which `ingest import` reads. A
+// File returns a sink that appends NDJSON to a file of its own, which `ingest import` reads. A
 // batch that could not be written whole is taken back, so that no line is torn.
 func File(path string) (Sink, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

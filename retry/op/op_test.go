@@ -75,3 +75,11 @@ func ExampleWith() {
 	fmt.Println(op.From(ctx).Operation().Name, op.From(context.Background()) == nil)
 	// Output: summarise true
 }
+
+// For those who keep an operation elsewhere than in a context: the numbers of its attempts go
+// on where a redelivery begins.
+func ExampleNewHandle() {
+	h := op.NewHandle(op.Operation{ID: "job-7", Key: keys.Derive("job", "7"), Deliveries: 1})
+	fmt.Println(h.ID(), h.Take(), h.Take())
+	// Output: job-7 100 101
+}

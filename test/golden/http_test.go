@@ -67,7 +67,7 @@ func TestGoldenThroughHTTP(t *testing.T) {
 	for i, way := range httpWays {
 		t.Run(way.name, func(t *testing.T) {
 			store := migrated(t, clickhouse.Config{URL: address(t, e, fmt.Sprint("retrylens_http_", i)), Dial: e.DialTCP})
-			s := serve(t, store)
+			s := serve(t, store, asOf)
 			way.send(t, s, lines)
 			s.drain(t)
 			if equal := compareAll(t, store); equal != len(goldenQueries) {
@@ -84,7 +84,8 @@ type service struct {
 	d      *drain.Drainer
 }
 
-func serve(t *testing.T, store *clickhouse.Store) *service {
+// serve starts a service whose clock stands at now.
+func serve(t *testing.T, store *clickhouse.Store, now time.Time) *service {
 	t.Helper()
 	dir := t.TempDir()
 	sp, err := spool.Open(spool.Options{Dir: dir})
@@ -95,7 +96,7 @@ func serve(t *testing.T, store *clickhouse.Store) *service {
 	h, err := ingestd.New(ingestd.Options{
 		Spool: sp, Metrics: metrics, StoreReady: store.SchemaReady,
 		Authenticate: func(string) (tokens.Principal, bool) { return tokens.NewPrincipal(tokens.AnyTenant), true },
-		Limits:       func() retrylens.Limits { return retrylens.Limits{Now: asOf, Retention: 400 * 24 * time.Hour} },
+		Limits:       func() retrylens.Limits { return retrylens.Limits{Now: now, Retention: 400 * 24 * time.Hour} },
 	})
 	if err != nil {
 		t.Fatal(err)
