@@ -312,12 +312,7 @@ func TestDoThatLostItsLease(t *testing.T) {
 					if _, err := b.db.ExecContext(ctx, c.meanwhile); err != nil {
 						t.Fatal(err)
 					}
-					wait, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-					defer cancel()
-					if err := b.clock.BlockUntil(wait, 1); err != nil {
-						t.Error(err)
-					}
-					b.clock.Advance(lease / 3)
+					b.third()
 					<-ctx.Done()
 					wantError(t, context.Cause(ctx), effects.ErrLeaseLost)
 				}}

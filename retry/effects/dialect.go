@@ -12,8 +12,8 @@ type Dialect uint8
 
 // Dialects.
 const (
-	PostgreSQL Dialect = iota + 1 // 12 and later
-	SQLite                        // 3.35 and later
+	PostgreSQL Dialect = iota + 1 // needs 10 or later, tested with 15
+	SQLite                        // needs 3.35 or later (RETURNING), tested with modernc.org/sqlite
 )
 
 // String is "postgresql" or "sqlite".

@@ -313,3 +313,31 @@ func TestReplayedRecordOfAnOperation(t *testing.T) {
 		}
 	})
 }
+
+// TestOnceAtAHigherIsolation: a key that another transaction committed after this one's
+// snapshot is an error that says to try again, not a second effect and not an endless loop.
+func TestOnceAtAHigherIsolation(t *testing.T) {
+	for _, level := range []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable} {
+		t.Run(level.String(), func(t *testing.T) {
+			b := newBench(t, source{effects.PostgreSQL, postgres(t).create(t)})
+			b.ledger()
+			tx, err := b.db.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			var n int
+			if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM ledger").Scan(&n); err != nil { // takes the snapshot
+				t.Fatal(err)
+			}
+			if _, err := b.once("k", "", enter("")); err != nil {
+				t.Fatal(err)
+			}
+			_, err = b.Once(t.Context(), tx, "k", nil, effects.InTransaction, enter(""))
+			var state interface{ SQLState() string }
+			if !errors.As(err, &state) || state.SQLState() != "40001" {
+				t.Errorf("%v, want a serialization failure", err)
+			}
+		})
+	}
+}

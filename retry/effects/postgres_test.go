@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -164,8 +165,19 @@ func (c *cluster) dsn(name string) string {
 	return fmt.Sprintf("postgres://test@127.0.0.1:%s/%s?sslmode=disable", c.port, name)
 }
 
-// crash is kill -9 of the server; its children follow as they notice.
-func (c *cluster) crash() { c.signal(syscall.SIGKILL) }
+// crash is kill -9 of the server and of its children, which would else go on until they
+// notice. It stands still meanwhile, so that it has no more of them.
+func (c *cluster) crash() {
+	pid := c.cmd.Process.Pid
+	_ = c.cmd.Process.Signal(syscall.SIGSTOP)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(children)) {
+		if n, err := strconv.Atoi(child); err == nil {
+			_ = syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	c.signal(syscall.SIGKILL)
+}
 
 func (c *cluster) stop() {
 	c.signal(syscall.SIGQUIT)
