@@ -272,7 +272,7 @@ func (s *Store) readLevel(ctx context.Context, f *folder, r rollupQuery, l rollu
 // sketchesOf are sketches by the hash of their group.
 type sketchesOf map[uint64]*metrics.Sketch
 
-// sketched tells whether the rollups hold the quantiles that a query asks for.
+// sketched tells whether a query asks for quantiles that the rollups hold.
 func sketched(q metrics.Query) bool {
 	held := func(d metrics.Dimension) bool {
 		return d == metrics.DimTenant || d == metrics.DimProvider || d == metrics.DimModel
@@ -282,7 +282,7 @@ func sketched(q metrics.Query) bool {
 			return false
 		}
 	}
-	return !q.Spend() && !slices.ContainsFunc(q.GroupBy, func(d metrics.Dimension) bool { return !held(d) })
+	return !q.CountersOnly && !q.Spend() && !slices.ContainsFunc(q.GroupBy, func(d metrics.Dimension) bool { return !held(d) })
 }
 
 // rollupKey is a grouping column: what it is and how it is called.
