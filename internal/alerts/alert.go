@@ -45,6 +45,14 @@ type Alert struct {
 // Key tells an alert's rule and group from every other.
 func (a *Alert) Key() string { return a.Rule + keySeparator + groupKey(a.Group) }
 
+// episode tells an alert from every other of its rule and group, too.
+func (a *Alert) episode() string { return a.Key() + keySeparator + a.ActiveAt.String() }
+
+// untold tells that somebody who knows that it fires does not know yet that it is resolved.
+func (a *Alert) untold() bool {
+	return a.Status == Resolved && slices.Contains(slices.Collect(maps.Values(a.Told)), Firing)
+}
+
 // clone is a copy that shares nothing that changes.
 func (a *Alert) clone() *Alert {
 	c := *a

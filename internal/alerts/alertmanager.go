@@ -29,7 +29,7 @@ const (
 // Alertmanager tells one Alertmanager (API v2) of every alert, again and again as
 // Prometheus does. What was not taken is told with the next evaluation.
 type Alertmanager struct {
-	url     string // of its API, without user and password
+	url     string // its host, for the log
 	request *url.URL
 	links   Links
 	client  *http.Client
@@ -62,7 +62,7 @@ func NewAlertmanager(address string, links Links, logger *slog.Logger) (*Alertma
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &Alertmanager{
-		url: u.Redacted(), request: u, links: links, logger: logger, sent: map[string]sent{},
+		url: hostOf(u), request: u, links: links, logger: logger, sent: map[string]sent{},
 		client: newClient(), latest: make(chan delivery, 1),
 	}, nil
 }
@@ -176,7 +176,7 @@ func postJSON(ctx context.Context, client *http.Client, address string, v any) (
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(b))
 	if err != nil {
-		return 0, err
+		return 0, withoutAddress(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := client.Do(req)

@@ -16,7 +16,7 @@ import (
 // Journal keeps alerts across restarts and between analyzers. Save replaces what was
 // saved of the same episode (rule, group, ActiveAt).
 type Journal interface {
-	Load(context.Context) ([]*Alert, error) // those pending or firing, and those resolved in the last ResolvedRetention
+	Load(context.Context) ([]*Alert, error) // those pending or firing, and those resolved in the last UntoldRetention
 	Save(context.Context, []*Alert) error
 }
 
@@ -42,6 +42,12 @@ type Teller interface {
 
 // ResolvedRetention is how long a resolved alert is told again: as in Prometheus.
 const ResolvedRetention = 15 * time.Minute
+
+// UntoldRetention is how long a resolved alert is kept for a Teller that knows that it
+// fires and could not be told yet that it does not; of more than maxUntold the oldest are given up.
+const UntoldRetention = 24 * time.Hour
+
+const maxUntold = 1000
 
 const minTimeout = 20 * time.Second
 
@@ -72,6 +78,7 @@ type Manager struct {
 	mu      sync.Mutex
 	rules   *Rules
 	alerts  map[string]*Alert // by Key: pending, firing, and lately resolved
+	untold  []*Alert          // resolved and no longer among alerts, the oldest first: see UntoldRetention
 	leading bool
 	last    Evaluation
 }
@@ -190,7 +197,25 @@ func (m *Manager) Evaluate(ctx context.Context) (err error) {
 	for _, s := range m.o.Sinks {
 		s.Deliver(now, loud)
 	}
-	return errors.Join(err, m.tell(ctx, loud))
+	return errors.Join(err, m.tell(ctx, append(m.backlog(now), loud...)))
+}
+
+// backlog are copies of what is untold and not too old.
+func (m *Manager) backlog(now time.Time) (out []*Alert) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.untold = slices.DeleteFunc(m.untold, func(a *Alert) bool {
+		old := now.Sub(*a.ResolvedAt) >= UntoldRetention
+		if old {
+			m.o.Logger.Warn("nobody could be told that an alert is resolved; it is given up", "rule", a.Rule, "group", a.Group)
+		}
+		return old || !a.untold()
+	})
+	m.untold = m.untold[max(0, len(m.untold)-maxUntold):]
+	for _, a := range m.untold {
+		out = append(out, a.clone())
+	}
+	return out
 }
 
 // tellTime is how long the tellers may take in one evaluation: one that hangs must not
@@ -215,7 +240,7 @@ func (m *Manager) tell(ctx context.Context, loud []*Alert) error {
 				a.Told = map[string]Status{}
 			}
 			a.Told[t.Name()] = a.Status
-			changed[a.Key()] = a
+			changed[a.episode()] = a
 		}
 	}
 	return errors.Join(append(errs, m.remember(ctx, slices.SortedFunc(maps.Values(changed), compareAlerts)))...)
@@ -247,7 +272,14 @@ func (m *Manager) remember(ctx context.Context, told []*Alert) error {
 	}
 	m.mu.Lock()
 	for _, a := range told {
-		m.alerts[a.Key()] = a
+		if now := m.alerts[a.Key()]; now != nil && now.episode() == a.episode() {
+			m.alerts[a.Key()] = a
+		}
+		for i := range m.untold {
+			if m.untold[i].episode() == a.episode() {
+				m.untold[i] = a
+			}
+		}
 	}
 	m.mu.Unlock()
 	if m.o.Journal == nil {
@@ -289,12 +321,19 @@ func (m *Manager) take(all []*Alert) {
 	now := m.o.Now().UTC().Truncate(time.Millisecond)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.alerts = map[string]*Alert{}
+	m.alerts, m.untold = map[string]*Alert{}, nil
+	all = slices.SortedFunc(slices.Values(all), func(a, b *Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
 	for _, a := range all {
-		if old := m.alerts[a.Key()]; old != nil && a.ActiveAt.Before(old.ActiveAt) {
-			continue
+		if old := m.alerts[a.Key()]; old != nil && old.untold() {
+			m.untold = append(m.untold, old)
 		}
 		switch {
+		case a.Status == Resolved && now.Sub(*a.ResolvedAt) >= ResolvedRetention:
+			delete(m.alerts, a.Key())
+			if a.untold() {
+				m.untold = append(m.untold, a)
+			}
+			continue
 		case a.Status == Firing:
 			a.HeldAt = now
 		case a.Status == Pending && now.Sub(a.HeldAt) > pendingGap:
@@ -344,6 +383,7 @@ func (m *Manager) move(found []finding, rules []*Rule, now time.Time) (next map[
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next = map[string]*Alert{}
+	defer func() { m.keepUntold(next) }()
 	for _, f := range found {
 		a, was := m.alert(f, now)
 		if a == nil {
@@ -374,6 +414,16 @@ func (m *Manager) move(found []finding, rules []*Rule, now time.Time) (next map[
 	}
 	slices.SortFunc(changed, compareAlerts)
 	return next, changed
+}
+
+// keepUntold puts resolved alerts that are no longer among the next ones aside while
+// somebody is to be told of them.
+func (m *Manager) keepUntold(next map[string]*Alert) {
+	for _, a := range slices.SortedFunc(maps.Values(m.alerts), compareAlerts) {
+		if now := next[a.Key()]; a.untold() && (now == nil || now.episode() != a.episode()) {
+			m.untold = append(m.untold, a)
+		}
+	}
 }
 
 // alert is a copy of the group's alert, or a new one where the condition holds; nil =

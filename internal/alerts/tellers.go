@@ -2,11 +2,14 @@ package alerts
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,13 +47,31 @@ func NewWebhook(address string, links Links) (*Webhook, error) {
 	return &Webhook{u, links, newClient()}, nil
 }
 
-// Name is the address, without its secrets.
-func (w *Webhook) Name() string { return "webhook " + w.url.Redacted() }
+// Name is the host and a hash of the address: paths, queries and users of webhooks are
+// secrets, and must not be in a log or a store.
+func (w *Webhook) Name() string {
+	sum := sha256.Sum256([]byte(w.url.String()))
+	return "webhook " + hostOf(w.url) + " " + hex.EncodeToString(sum[:4])
+}
 
-// Tell posts the message; anything but a 2xx is an error.
+// hostOf is what of an address may be told.
+func hostOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// Tell posts the message; anything but a 2xx is an error. An answer may repeat the address,
+// the error does not.
 func (w *Webhook) Tell(ctx context.Context, a *Alert) error {
 	_, err := postJSON(ctx, w.client, w.url.String(), w.links.message(a))
-	return err
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	password, _ := w.url.User.Password()
+	for _, secret := range []string{w.url.RequestURI(), w.url.EscapedPath(), w.url.Path, w.url.RawQuery, w.url.User.Username(), password} {
+		if len(secret) > 1 {
+			said = strings.ReplaceAll(said, secret, "…")
+		}
+	}
+	return errors.New(said)
 }
 
 // Stream writes each message as a line of JSON.

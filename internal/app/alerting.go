@@ -169,7 +169,7 @@ func (j *journal) Load(ctx context.Context) ([]*alerts.Alert, error) {
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := s.LiveAlerts(ctx, alerts.ResolvedRetention)
+	bodies, err := s.LiveAlerts(ctx, alerts.UntoldRetention)
 	if err != nil {
 		return nil, err
 	}
