@@ -67,6 +67,8 @@ func Mount(r chi.Router, o Options) *API {
 	for _, add := range a.routes() {
 		add()
 	}
+	r.NotFound(elsewhere(http.StatusNotFound, "there is nothing at this address; "+Prefix+"/openapi.json lists what there is"))
+	r.MethodNotAllowed(elsewhere(http.StatusMethodNotAllowed, "this address is only read: use GET or HEAD"))
 	return a
 }
 

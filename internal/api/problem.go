@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -71,4 +73,20 @@ func shortened(s string) string {
 		return string(r[:maxEchoed]) + "…"
 	}
 	return s
+}
+
+// elsewhere answers for what is no route: below Prefix as the API answers, plainly beside it.
+func elsewhere(status int, detail string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", "GET, HEAD")
+		}
+		if r.URL.Path != Prefix && !strings.HasPrefix(r.URL.Path, Prefix+"/") {
+			http.Error(w, http.StatusText(status), status)
+			return
+		}
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(huma.NewError(status, detail)) // who asked has gone
+	}
 }
