@@ -19,6 +19,9 @@ func TestMigrate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
+		if err := db.PingContext(t.Context()); err != nil { // SQLite waits for nobody when it makes a new file a WAL one
+			t.Fatal(err)
+		}
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
