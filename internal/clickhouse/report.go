@@ -16,13 +16,19 @@ import (
 // would judge unfinished operations otherwise. Both agree on every figure. Rollups
 // hold quantiles by tenant, provider and model; for others attempts are read if
 // they are up to 5 million, beyond that they are named in Report.Unknown. Where the
-// attempts have expired rollups are all that is read, in short windows too.
+// attempts have expired rollups are all that is read, in short windows too; where those
+// by minute have as well, the window is widened to whole hours, as the report's From, To
+// and Bucket say.
 //
 // Attempts are read in slices of bounded size, so that memory in the engine does
 // not grow with the window.
 func (s *Store) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("clickhouse: %w", err)
+	}
+	q, err := s.wholeHours(ctx, q)
+	if err != nil {
+		return nil, err
 	}
 	f := newFolder(q)
 	unknown, err := s.fold(ctx, f, q)

@@ -122,3 +122,57 @@ func requireOutlived(t *testing.T, s *clickhouse.Store, when string, q metrics.Q
 			row.Operations, row.Latency.P50, r.Unknown, want)
 	}
 }
+
+// TestWhereMinutesHaveExpiredHoursAreWhole asks about days of which rollups by hour are all
+// that is left, with windows and buckets off the hour.
+func TestWhereMinutesHaveExpiredHoursAreWhole(t *testing.T) {
+	c := config(t, enginetest.Shared(t), "retrylens_hours")
+	c.RetentionDays = 200
+	s := openStore(t, c)
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -100)
+	for i := range 96 {
+		write(t, s, one(fmt.Sprint("op-", i), day.Add(time.Duration(i)*15*time.Minute), retrylens.OutcomeSuccess))
+	}
+	if _, err := s.Finalise(t.Context(), clickhouse.FinaliseOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.RetentionDays = 30
+	openStore(t, c)
+	for _, expire := range []string{
+		"ALTER TABLE retrylens_hours.attempts DROP PARTITION '" + day.Format(time.DateOnly) + "'",
+		"ALTER TABLE retrylens_hours.rollups DELETE WHERE level = 'minute' SETTINGS mutations_sync = 1", // as their TTLs do
+	} {
+		if err := s.Exec(t.Context(), expire); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asOf := day.AddDate(0, 0, 100)
+	at := func(d time.Duration) time.Time { return day.Add(d) }
+	for name, c := range map[string]struct {
+		q, want metrics.Query
+		n       uint64
+	}{
+		"off the hour":          {metrics.Query{From: at(8 * time.Minute), To: at(7*time.Hour + 31*time.Minute)}, metrics.Query{From: at(0), To: at(8 * time.Hour)}, 32},
+		"within an hour":        {metrics.Query{From: at(16 * time.Minute), To: at(17 * time.Minute)}, metrics.Query{From: at(0), To: at(time.Hour)}, 4},
+		"on the hour":           {metrics.Query{From: at(time.Hour), To: at(3 * time.Hour)}, metrics.Query{From: at(time.Hour), To: at(3 * time.Hour)}, 8},
+		"until now":             {metrics.Query{From: at(time.Second), To: asOf.Add(time.Second)}, metrics.Query{From: at(0), To: asOf.Add(time.Second)}, 96},
+		"buckets below an hour": {metrics.Query{From: at(0), To: at(2 * time.Hour), Bucket: time.Minute}, metrics.Query{From: at(0), To: at(2 * time.Hour), Bucket: time.Hour}, 8},
+		"buckets off the hour":  {metrics.Query{From: at(0), To: at(6 * time.Hour), Bucket: 90 * time.Minute}, metrics.Query{From: at(0), To: at(6 * time.Hour), Bucket: 2 * time.Hour}, 24},
+		"all, by the minute":    {metrics.Query{Bucket: time.Minute}, metrics.Query{Bucket: time.Hour}, 96},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.q.AsOf = asOf
+			r, err := s.Report(t.Context(), c.q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := uint64(0)
+			for _, row := range r.Rows {
+				sum += row.Operations
+			}
+			if sum != c.n || !r.From.Equal(c.want.From) || !r.To.Equal(c.want.To) || r.Bucket != c.want.Bucket {
+				t.Errorf("%d operations of %v to %v by %v, want %d of %+v", sum, r.From, r.To, r.Bucket, c.n, c.want)
+			}
+		})
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/rollup"
+	"github.com/retrylens/retrylens/schema"
 )
 
 // attemptsWindow is up to how long a window is read from attempts alone.
@@ -116,6 +117,46 @@ func (s *Store) expired(ctx context.Context, q metrics.Query) (int64, error) {
 		return 0, nil
 	}
 	return oldest, err
+}
+
+// wholeHours widens the ends of a window that lie where rollups by minute may have expired
+// to whole hours, which is all that is known there, and its buckets too.
+func (s *Store) wholeHours(ctx context.Context, q metrics.Query) (metrics.Query, error) {
+	const hour = time.Hour
+	odd := func(t time.Time) bool { return !t.IsZero() && !t.Equal(t.Truncate(hour)) }
+	fine := q.Bucket%hour != 0
+	least := time.Duration(schema.RollupMinuteDays(1)-2) * 24 * hour // before which no minute has expired, for clocks that differ
+	old := func(t time.Time) bool { return time.Since(t) > least }
+	if !(odd(q.From) && old(q.From) || odd(q.To) && old(q.To) || fine && old(q.From)) {
+		return q, nil
+	}
+	now, err := s.serverTime(ctx)
+	if err != nil {
+		return q, err
+	}
+	retention, err := s.Retention(ctx)
+	if err != nil {
+		return q, err
+	}
+	minutes := now.Add(-time.Duration(schema.RollupMinuteDays(int(retention/(24*hour)))-1) * 24 * hour)
+	if odd(q.From) && q.From.Before(minutes) {
+		q.From = q.From.Truncate(hour)
+	}
+	if odd(q.To) && q.To.Before(minutes) {
+		q.To = q.To.Truncate(hour).Add(hour)
+	}
+	first := q.From
+	if fine && first.IsZero() {
+		window, err := s.extent(ctx, q, nil)
+		if err != nil || window.From == window.To {
+			return q, err
+		}
+		first = time.UnixMilli(window.From)
+	}
+	if fine && first.Before(minutes) {
+		q.Bucket = (q.Bucket/hour + 1) * hour
+	}
+	return q, nil
 }
 
 // oldest is when the attempts began in Unix milliseconds that are surely there.
