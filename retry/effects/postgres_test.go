@@ -59,7 +59,7 @@ func newCluster() (*cluster, error) {
 	}
 	init := c.command("initdb", "-D", c.data(), "-U", "test", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	if out, err := init.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+		return nil, errors.Join(fmt.Errorf("initdb: %w\n%s", err, out), os.RemoveAll(dir))
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
