@@ -30,23 +30,28 @@ type alertsBody struct {
 	Rules            *table
 }
 
-const mostIncidents = 100
+// mostIncidents are shown, of askedIncidents: others than the viewer's are among them.
+const (
+	mostIncidents  = 100
+	askedIncidents = 1000
+)
 
 func (u *UI) alerts(ctx context.Context, s *state) (any, error) {
 	list, err := u.o.Source.Alerts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	incidents, err := u.o.Source.Incidents(ctx, s.query.From, s.query.To, mostIncidents)
+	incidents, err := u.o.Source.Incidents(ctx, s.query.From, s.query.To, askedIncidents)
 	if err != nil {
 		return nil, err
 	}
-	b := &alertsBody{Error: list.Error, Leading: list.Leading, Truncated: len(incidents) == mostIncidents, Rules: ruleTable(list.Rules)}
+	theirs := api.Visible(ctx, incidents, s.asked)
+	b := &alertsBody{Error: list.Error, Leading: list.Leading, Truncated: len(incidents) == askedIncidents || len(theirs) > mostIncidents, Rules: ruleTable(list.Rules)}
 	if list.EvaluatedAt != nil {
 		b.Evaluated = s.clock(list.EvaluatedAt.Truncate(time.Second))
 	}
 	b.Now = alertLines(s, api.Visible(ctx, list.Alerts, s.asked), u.o.RunbookURL)
-	b.Incidents = alertLines(s, api.Visible(ctx, incidents, s.asked), u.o.RunbookURL)
+	b.Incidents = alertLines(s, theirs[:min(len(theirs), mostIncidents)], u.o.RunbookURL)
 	return b, nil
 }
 

@@ -23,6 +23,9 @@ type idKey struct{}
 
 // pathID is the logical id of a path; a slash in it may come percent-encoded.
 func pathID(r *http.Request) string {
+	if r.URL.Path == opPath {
+		return r.URL.Query().Get("logical_id")
+	}
 	raw := chi.URLParam(r, "id")
 	if r.URL.RawPath == "" {
 		return raw
@@ -87,12 +90,18 @@ func (u *UI) operation(ctx context.Context, s *state) (any, error) {
 	return b, nil
 }
 
-func apiOperation(id string) string { return api.Prefix + "/operations/" + url.PathEscape(id) }
+// apiOperation is the API's answer about an operation, or where a path cannot name it the one to a search.
+func apiOperation(id string) string {
+	if dots(id) {
+		return api.Prefix + "/operations?logical_id=" + id
+	}
+	return api.Prefix + "/operations/" + url.PathEscape(id)
+}
 
 func newFall(s *state, op *metrics.Operation) fallBody {
 	f := fallBody{
 		ID: format.Safe(op.LogicalID), Tenant: format.Safe(op.Tenant), State: string(op.State), Started: s.instant(op.Start),
-		Sentences: format.Sentences(metrics.NewVerdict(op)), Texts: takeaways(op),
+		Sentences: format.Sentences(metrics.NewVerdict(op)), Texts: takeaways(s.origin, op),
 	}
 	for i, v := range []string{op.Home.Service, op.Home.Environment, op.Home.Operation, op.Home.Provider, op.Home.Model} {
 		if v != "" {
@@ -236,10 +245,10 @@ func indented(b []byte) string {
 
 // takeaways are ways to ask for the operation elsewhere. They hold the id quoted for
 // their language: what they say is run by people.
-func takeaways(op *metrics.Operation) []copied {
+func takeaways(origin string, op *metrics.Operation) []copied {
 	sql := fmt.Sprintf("SELECT * FROM attempts_effective WHERE tenant = %s AND logical_id = %s ORDER BY hop, attempt", sqlText(op.Tenant), sqlText(op.LogicalID))
 	return []copied{
-		{"c", "curl", "curl --get " + shellText("http://127.0.0.1:8481"+apiOperation(op.LogicalID)) + " --data-urlencode " + shellText("tenant="+op.Tenant)},
+		{"c", "curl", "curl --get " + shellText(origin+apiOperation(op.LogicalID)) + " --data-urlencode " + shellText("tenant="+op.Tenant)},
 		{"s", "SQL", sql},
 		{"o", "command line", "analyze op " + shellText(op.LogicalID) + " --tenant " + shellText(op.Tenant)},
 	}

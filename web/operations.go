@@ -14,7 +14,10 @@ import (
 	"github.com/retrylens/retrylens/internal/query"
 )
 
-const operationsPage = 50
+const (
+	operationsPage = 50
+	operationsPath = "/operations"
+)
 
 // operationsBody is one page of the log of operations.
 type operationsBody struct {
@@ -89,15 +92,11 @@ func words[T ~string](s *state, name string, known []T) ([]T, error) {
 
 // page is the address of the list from a place on; its times are absolute, as in the API.
 func (s *state) page(cursor string) string {
-	v := s.absolute()
-	if s.named() {
-		for _, name := range []string{query.From, query.To} {
-			if s.values.Get(name) == "" {
-				v.Del(name)
-			}
-		}
-	}
-	return s.link(s.path, v, paramCursor, cursor)
+	next := *s
+	next.values = cloned(s.values)
+	next.values.Set(paramCursor, cursor)
+	next.values.Del(paramRefresh)
+	return next.frozen()
 }
 
 func (s *state) fields() []field {
@@ -149,8 +148,19 @@ func compareText(a, b string) int {
 	return 0
 }
 
-// opPath is the page of an operation.
-func opPath(id string) string { return "/op/" + url.PathEscape(id) }
+// dots are ids that a browser takes out of a path: such an operation's page has its id as a parameter.
+func dots(id string) bool { return id == "." || id == ".." }
+
+// opPath is the page of operations whose ids are dots.
+const opPath = "/op"
+
+// op is a link to the page of an operation.
+func (s *state) op(id string, pairs ...string) string {
+	if dots(id) {
+		return s.to(opPath, append(pairs, "logical_id", id)...)
+	}
+	return s.to(opPath+"/"+url.PathEscape(id), pairs...)
+}
 
 func operationTable(s *state, ops []metrics.Operation) *table {
 	t := &table{Caption: "Operations, the latest first", Empty: "No operation matches.", Columns: []column{
@@ -166,7 +176,7 @@ func operationTable(s *state, ops []metrics.Operation) *table {
 }
 
 func operationRow(s *state, sum *metrics.Summary) row {
-	href := s.to(opPath(sum.LogicalID), string(metrics.DimTenant), sum.Tenant)
+	href := s.op(sum.LogicalID, string(metrics.DimTenant), sum.Tenant)
 	stateText := string(sum.State)
 	if sum.Rescued {
 		stateText += ", rescued"
@@ -221,11 +231,16 @@ func wider(s *state) []navLink {
 
 // culprit names the filter that emptied a page about reports, "" if none did.
 func (u *UI) culprit(ctx context.Context, s *state) string {
-	search, err := s.search()
+	report := *s
+	report.values = cloned(s.values)
+	for _, name := range append([]string{paramCursor}, searchParams...) { // no report is searched by these
+		report.values.Del(name)
+	}
+	search, err := report.search()
 	if err != nil {
 		return ""
 	}
-	return u.emptied(ctx, s, search)
+	return u.emptied(ctx, &report, search)
 }
 
 // emptied names the first filter without which something would be found, "" if the window
@@ -236,8 +251,9 @@ func (u *UI) emptied(ctx context.Context, s *state, search metrics.Search) strin
 		less.values = cloned(s.values)
 		less.values.Del(name)
 		less.query.Filters = cloneFilters(s.query.Filters)
-		if name != string(metrics.DimTenant) {
-			delete(less.query.Filters, metrics.Dimension(name))
+		delete(less.query.Filters, metrics.Dimension(name))
+		if tenants, err := api.Restrict(ctx, less.query.Filters[metrics.DimTenant]); err == nil && len(tenants) > 0 {
+			less.query.Filters[metrics.DimTenant] = tenants
 		}
 		without, err := less.search()
 		without.From, without.To, without.Limit = search.From, search.To, 1
@@ -260,7 +276,7 @@ func (s *state) filtering() []string {
 		}
 	}
 	for _, d := range metrics.HomeDimensions {
-		if len(s.asked[d]) > 0 && d != metrics.DimTenant {
+		if len(s.asked[d]) > 0 {
 			out = append(out, string(d))
 		}
 	}

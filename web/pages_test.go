@@ -27,6 +27,8 @@ type folded struct {
 	attempts []retrylens.Attempt
 	err      error // instead of every answer
 	asked    int
+
+	incidents []api.Alert // the latest, before that of t1
 }
 
 func (f *folded) Report(_ context.Context, q metrics.Query) (*metrics.Report, error) {
@@ -75,8 +77,9 @@ func (f *folded) Alerts(context.Context) (api.AlertList, error) {
 	return api.AlertList{EvaluatedAt: &at, Alerts: []api.Alert{alertOf("t1"), alertOf(hostile)}, Rules: []api.Rule{{Alert: hostile, Expr: "amplification[5m] > 1.2", Severity: "page"}}}, f.err
 }
 
-func (f *folded) Incidents(context.Context, time.Time, time.Time, int) ([]api.Alert, error) {
-	return []api.Alert{alertOf("t1")}, f.err
+func (f *folded) Incidents(_ context.Context, _, _ time.Time, limit int) ([]api.Alert, error) {
+	all := append(slices.Clone(f.incidents), alertOf("t1"))
+	return all[:min(len(all), limit)], f.err
 }
 
 func alertOf(tenant string) api.Alert {
@@ -231,6 +234,10 @@ func TestAParameterThatIsWrongIsNamed(t *testing.T) {
 	for path, want := range map[string]string{
 		"/?from=yesterday": "<code>from</code>", "/?tz=Mars/Olympus": "<code>tz</code>", "/?refresh=soon": "<code>refresh</code>", "/errors?group=planet": "<code>group</code>",
 		"/operations?error_class=nope": "<code>error_class</code>", "/operations?cursor=%21": "<code>cursor</code>", "/spend?from=now&to=now-1h": "<code>to</code>",
+		"/?provider=a%zz": "<code>URL</code>", "/operations?provider=a;b": "<code>URL</code>", "/export/report?provider=%": "A parameter is wrong",
+		"/?tz=localtime": "<code>tz</code>", "/?tz=posix/Europe/Berlin": "<code>tz</code>", "/?tz=UTC&tz=Europe/Berlin": "<code>tz</code>",
+		"/spend?period=year": "<code>period</code>", "/spend?period=day&period=month": "<code>period</code>", "/?sort=beauty": "<code>sort</code>", "/?sort=-": "<code>sort</code>",
+		"/?refresh=10s&refresh=1m": "<code>refresh</code>", "/?sort=model&sort=provider": "<code>sort</code>",
 	} {
 		if resp, body := get(path); resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, want) {
 			t.Errorf("%s: %s %.200s", path, resp.Status, body)

@@ -29,8 +29,11 @@ type spendBody struct {
 	Trust   trust
 }
 
-// periodMonth sums spend by months; else by days. Both are of UTC, as bills are.
-const periodMonth = "month"
+// What spend is summed by. Both are of UTC, as bills are.
+const (
+	periodDay   = "day"
+	periodMonth = "month"
+)
 
 func (u *UI) spend(ctx context.Context, s *state) (any, error) {
 	q := s.query
@@ -115,14 +118,10 @@ func spendTable(s *state, groups []metrics.Dimension, rows []metrics.Row) *table
 		rows = byMonth(rows)
 	}
 	slices.SortStableFunc(rows, func(a, b metrics.Row) int { return cmp.Or(b.Bucket.Compare(a.Bucket), slices.Compare(a.Dims, b.Dims)) })
-	layout := "2006-01-02"
-	if s.monthly() {
-		layout = "2006-01"
-	}
 	t := figureTable{groups: groups, figures: spendFigures, more: []column{{Label: "delivered, USD", Num: true, Title: deliveredFormula}, {Label: "period (UTC)"}}}
 	t.cells = func(r *metrics.Row) []cell {
 		d := deliveredCost(&r.Counters)
-		return []cell{{Text: d.String(), Title: format.USD(d) + " USD"}, {Text: r.Bucket.UTC().Format(layout)}}
+		return []cell{{Text: d.String(), Title: format.USD(d) + " USD"}, s.period(r.Bucket)}
 	}
 	out := t.make(s, rows, "Spend, exact")
 	for i := range out.Rows { // the period goes first
@@ -132,6 +131,28 @@ func spendTable(s *state, groups []metrics.Dimension, rows []metrics.Row) *table
 	out.Columns = append([]column{out.Columns[len(out.Columns)-1]}, out.Columns[:len(out.Columns)-1]...)
 	out.Empty = "nothing was executed"
 	return out
+}
+
+// period names a day or a month, and which part of it the window holds if not all.
+func (s *state) period(begin time.Time) cell {
+	begin = begin.UTC()
+	layout, end := "2006-01-02", begin.AddDate(0, 0, 1)
+	if s.monthly() {
+		layout, end = "2006-01", begin.AddDate(0, 1, 0)
+	}
+	c := cell{Text: begin.Format(layout)}
+	from, to := s.query.From, s.query.To
+	if from.After(begin) || to.Before(end) {
+		if from.Before(begin) {
+			from = begin
+		}
+		if to.After(end) {
+			to = end
+		}
+		c.Text += " (part)"
+		c.Title = "of it the window holds " + from.UTC().Format(time.RFC3339) + " – " + to.UTC().Format(time.RFC3339)
+	}
+	return c
 }
 
 // byMonth sums days to months of UTC.

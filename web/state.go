@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,6 +29,7 @@ var searchParams = []string{"logical_id", "idempotency_key", "provider_request_i
 
 const (
 	minRefresh = 5 * time.Second
+	maxRefresh = 24 * time.Hour // a browser's timers end at 24.8 days and begin anew at once
 	// nowStep is what now is cut to, so that pages that follow each other ask the same.
 	nowStep = 10 * time.Second
 	// wholeMinutes: longer windows are read from rollups, which are quick for whole
@@ -38,6 +40,7 @@ const (
 // state is what a URL says: all the state there is.
 type state struct {
 	path    string
+	origin  string     // where the viewer reached the service: http://host:port
 	values  url.Values // known parameters only, var-provider as provider
 	query   metrics.Query
 	asked   map[metrics.Dimension][]string // the filters of the URL, without what the viewer is restricted to
@@ -49,8 +52,11 @@ type state struct {
 // readState reads a URL. Errors are *query.ParamError, joined; the state can be shown
 // all the same, its query is the default one then.
 func readState(r *http.Request, now time.Time, window string) (*state, error) {
-	s := &state{path: r.URL.Path, values: url.Values{}, zone: time.UTC, now: now.UTC().Truncate(nowStep)}
-	given := r.URL.Query()
+	s := &state{path: r.URL.Path, origin: originOf(r), values: url.Values{}, zone: time.UTC, now: now.UTC().Truncate(nowStep)}
+	given, broken := url.ParseQuery(r.URL.RawQuery)
+	if broken != nil { // what cannot be read may have been a filter
+		broken = &query.ParamError{Param: "URL", Value: r.URL.RawQuery, Err: fmt.Errorf("a parameter cannot be read (%w); write %% as %%25, ; as %%3B", broken)}
+	}
 	for _, name := range s.known() {
 		for _, key := range []string{name, query.GrafanaPrefix + name} {
 			for _, v := range given[key] {
@@ -61,7 +67,39 @@ func readState(r *http.Request, now time.Time, window string) (*state, error) {
 			}
 		}
 	}
-	return s, errors.Join(s.readQuery(r, window), s.readZone(), s.readRefresh())
+	return s, errors.Join(broken, s.readQuery(r, window), s.readZone(), s.readRefresh(), s.checkView())
+}
+
+// originOf is where a viewer reached the service; a proxy in front of it ends TLS.
+func originOf(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// checkView names parameters of how a page looks that are given twice or say nothing.
+func (s *state) checkView() error {
+	var errs []error
+	fail := func(name, value, why string) {
+		errs = append(errs, &query.ParamError{Param: name, Value: value, Err: errors.New(why)})
+	}
+	for _, name := range []string{paramTZ, paramSort, paramRefresh, paramCursor, paramPeriod} {
+		if v := s.values[name]; len(v) > 1 {
+			fail(name, v[1], "given twice")
+		}
+	}
+	if p := s.values.Get(paramPeriod); p != "" && p != periodDay && p != periodMonth {
+		fail(paramPeriod, p, "is neither day nor month")
+	}
+	if order := s.values.Get(paramSort); order != "" {
+		name, _, _ := strings.Cut(strings.TrimPrefix(order, "-"), "{")
+		_, figure := metrics.LookupFormula(name)
+		if _, err := metrics.ParseDimension(name); err != nil && !figure {
+			fail(paramSort, order, "is neither a figure nor a dimension, with or without - before it")
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *state) known() []string {
@@ -106,7 +144,7 @@ func (s *state) readZone() error {
 		return nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
+	if err != nil || name == "Local" || name[0] < 'A' || name[0] > 'Z' { // localtime, posix/…: files of this machine, which no browser knows
 		return &query.ParamError{Param: paramTZ, Value: name, Err: errors.New("is no time zone; write utc, or a name such as Europe/Berlin")}
 	}
 	s.zone = zone
@@ -122,7 +160,7 @@ func (s *state) readRefresh() error {
 	if err != nil {
 		return &query.ParamError{Param: paramRefresh, Value: text, Err: err}
 	}
-	s.refresh = max(d, minRefresh)
+	s.refresh = min(max(d, minRefresh), maxRefresh)
 	return nil
 }
 
@@ -186,8 +224,19 @@ func (s *state) absolute() url.Values {
 	return v
 }
 
-// frozen is the permalink of what is shown.
-func (s *state) frozen() string { return s.link(s.path, s.absolute()) }
+// frozen is the permalink of what is shown: this page of a log too, and a search that has
+// no window without one.
+func (s *state) frozen() string {
+	v := s.absolute()
+	if s.path == operationsPath && s.named() {
+		for _, name := range []string{query.From, query.To} {
+			if s.values.Get(name) == "" {
+				v.Del(name)
+			}
+		}
+	}
+	return s.path + "?" + v.Encode()
+}
 
 // monthly tells whether spend is summed by month.
 func (s *state) monthly() bool { return s.values.Get(paramPeriod) == periodMonth }

@@ -29,8 +29,7 @@ func (u *UI) status(ctx context.Context, s *state) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &metrics.Report{From: s.query.From, To: s.query.To, AsOf: s.query.AsOf, Completeness: c}
-	b := &statusBody{Facts: facts(s, &st), Ingest: ingestTable(s, st.Ingest), Emitters: emitterTable(c), Trust: trustOf(r)}
+	b := &statusBody{Facts: facts(s, &st), Ingest: ingestTable(s, st.Ingest), Emitters: emitterTable(c), Trust: trustOfAll(c)}
 	if _, restricted := api.Tenants(ctx); restricted { // what is shared is not one tenant's to see
 		b.Ingest = nil
 	}

@@ -46,7 +46,8 @@ func textCell(s string) cell {
 	if s == "" {
 		return cell{Text: `""`, Class: "null", Title: "empty"}
 	}
-	return cell{Text: format.Safe(s)}
+	safe := format.Safe(s)
+	return cell{Text: safe, Title: safe, Class: "name"}
 }
 
 // figureCell is a figure of a row as tables show it: exact but for ratios, whose exact

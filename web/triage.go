@@ -70,6 +70,7 @@ func (u *UI) triage(ctx context.Context, s *state) (any, error) {
 		return nil, err
 	}
 	total := metrics.Merge(metrics.Key{}, d.series.Rows...)
+	d.series = everyBucket(d.series)
 	b := &triageBody{Empty: total.Operations == 0, Wider: wider(s), Baseline: s.clock(d.before.From) + " – " + s.clock(d.before.To), Trust: trustOf(d.series)}
 	bands := func(name string) band { return bandOf(d.before.Rows, name) }
 	b.Quiet = s.quiet(d.series)
@@ -260,7 +261,7 @@ func who(s *state, dims []metrics.Dimension, values []string, class string) []na
 
 func (l *verdictLine) example(s *state, id string) {
 	if id != "" {
-		l.ExampleID, l.Example = format.Safe(id), s.to(opPath(id))
+		l.ExampleID, l.Example = format.Safe(id), s.op(id)
 	}
 }
 

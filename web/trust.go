@@ -1,6 +1,9 @@
 package web
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/retrylens/retrylens/internal/format"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
@@ -27,6 +30,16 @@ func trustOf(r *metrics.Report) trust {
 	if r.Provisional {
 		t.Word += "; provisional"
 	}
+	return t
+}
+
+// trustOfAll is of all that was ever received: no report, so nothing of it is provisional and
+// what was executed was not counted.
+func trustOfAll(c *metrics.Completeness) trust {
+	t := trustOf(&metrics.Report{Completeness: c})
+	t.Lines = slices.DeleteFunc(t.Lines, func(line string) bool {
+		return strings.HasPrefix(line, "provisional: ") || strings.HasPrefix(line, "usage of executed attempts known: ")
+	})
 	return t
 }
 

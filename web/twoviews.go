@@ -41,6 +41,29 @@ func bySeries(r *metrics.Report) *metrics.Report {
 	return &out
 }
 
+// everyBucket is a series with the buckets in which nothing started: curves break there.
+func everyBucket(r *metrics.Report) *metrics.Report {
+	if len(r.Rows) == 0 || r.Bucket <= 0 {
+		return r
+	}
+	out := *r
+	out.Rows = nil
+	at := r.Rows[0].Bucket
+	for at.After(r.From) {
+		at = at.Add(-r.Bucket)
+	}
+	for i := 0; i < len(r.Rows) || at.Before(r.To); at = at.Add(r.Bucket) {
+		if i < len(r.Rows) && !at.Before(r.Rows[i].Bucket) {
+			at = r.Rows[i].Bucket
+			out.Rows = append(out.Rows, r.Rows[i])
+			i++
+			continue
+		}
+		out.Rows = append(out.Rows, metrics.Row{Key: metrics.Key{Bucket: at}})
+	}
+	return &out
+}
+
 // byGroup sums the buckets of each group.
 func byGroup(r *metrics.Report) *metrics.Report {
 	out := *r

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func TestPathID(t *testing.T) {
 		r := chi.NewRouter()
 		got := ""
 		r.Get("/op/{id}", func(_ http.ResponseWriter, req *http.Request) { got = pathID(req) })
-		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, opPath(id), nil))
+		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, (&state{}).op(id), nil))
 		if got != id {
 			t.Errorf("%q became %q", id, got)
 		}
@@ -151,5 +152,42 @@ func TestGrafanasLinksAreRead(t *testing.T) {
 	}
 	if f := s.query.Filters; len(f) != 1 || fmt.Sprintf("%q", f[metrics.DimProvider]) != `["openai" "a b"]` || s.query.From.UnixMilli() != 1764288000000 {
 		t.Errorf("%+v", s.query)
+	}
+}
+
+// TestRefreshIsWithinWhatTimersCanDo of a browser, whatever is asked for.
+func TestRefreshIsWithinWhatTimersCanDo(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 0, "1ms": minRefresh, "30s": 30 * time.Second, "24h": maxRefresh, "30d": maxRefresh, "100000w": 0} {
+		s, err := readState(&http.Request{URL: &url.URL{Path: "/", RawQuery: "refresh=" + text}}, time.Now(), "now-1h")
+		if s.refresh != want || (err != nil) != (text == "100000w") {
+			t.Errorf("%s: %s, %v", text, s.refresh, err)
+		}
+	}
+}
+
+// TestACurveBreaksWhereNothingStarted: every bucket of the window has a row, in order, and
+// the sums stay.
+func TestACurveBreaksWhereNothingStarted(t *testing.T) {
+	from := time.Date(2026, 11, 28, 12, 0, 20, 0, time.UTC) // within a bucket
+	for _, at := range [][]int{{}, {0}, {5}, {0, 5}, {2, 3, 9}, {10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}} {
+		r := &metrics.Report{From: from, To: from.Add(10 * time.Minute), Bucket: time.Minute}
+		for _, minute := range at {
+			row := metrics.Row{Key: metrics.Key{Bucket: from.Truncate(time.Minute).Add(time.Duration(minute) * time.Minute)}}
+			row.Operations = uint64(minute + 1)
+			r.Rows = append(r.Rows, row)
+		}
+		all := everyBucket(r)
+		if want := min(len(at), 1) * 11; len(all.Rows) != want {
+			t.Fatalf("%v: %d rows, want %d", at, len(all.Rows), want)
+		}
+		for i := range all.Rows {
+			want := uint64(0)
+			if slices.Contains(at, i) {
+				want = uint64(i + 1)
+			}
+			if row := all.Rows[i]; !row.Bucket.Equal(from.Truncate(time.Minute).Add(time.Duration(i)*time.Minute)) || row.Operations != want {
+				t.Errorf("%v: row %d is %s with %d operations, want %d", at, i, row.Bucket, row.Operations, want)
+			}
+		}
 	}
 }

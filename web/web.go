@@ -89,8 +89,9 @@ func (u *UI) pages() []page {
 		{"/errors", "Errors", "errors", "e", "now-1h", "report", u.errors},
 		{"/layers", "Layers", "layers", "l", "now-1h", "report", u.layers},
 		{"/spend", "Spend", "spend", "s", "now-7d", "report", u.spend},
-		{"/operations", "Operations", "operations", "o", "now-1h", "operations", u.operations},
+		{operationsPath, "Operations", "operations", "o", "now-1h", "operations", u.operations},
 		{"/op/{id}", "Operation", "op", "", "now-1h", "", u.operation},
+		{opPath, "Operation", "op", "", "now-1h", "", u.operation},
 		{"/alerts", "Alerts", "alerts", "a", "now-24h", "", u.alerts},
 		{"/status", "Status", "status", "u", "now-1h", "", u.status},
 	}
@@ -110,12 +111,15 @@ func (u *UI) serve(p page) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), u.o.Timeout)
 		defer cancel()
 		s, err := readState(r, u.o.Now(), p.window)
-		if p.path == "/op/{id}" {
+		if p.name == "op" {
 			ctx = context.WithValue(ctx, idKey{}, pathID(r))
 		}
 		var body any
 		if err == nil {
 			body, err = p.make(ctx, s)
+		}
+		if r.Context().Err() != nil { // nobody waits for it, and it is no failure
+			return
 		}
 		status, v := u.view(ctx, p, s, body, err)
 		v.Began = began
@@ -145,7 +149,7 @@ func (u *UI) problem(p page, err error) (int, problem) {
 	switch {
 	case len(paramErrors(err)) > 0:
 		return http.StatusUnprocessableEntity, problem{Title: "A parameter is wrong", Params: paramErrors(err)}
-	case errors.Is(err, errNotFound) && p.path == "/op/{id}":
+	case errors.Is(err, errNotFound) && p.name == "op":
 		return http.StatusNotFound, problem{Title: "No such operation", Text: "There is no operation with this logical id that you may see; it is matched exactly, upper and lower case differ."}
 	case errors.Is(err, errNotFound):
 		return http.StatusNotFound, problem{Title: "No such page", Text: "Nothing is here. The navigation above lists what there is."}

@@ -78,6 +78,15 @@ test('hostile names are text on every page', async (page) => {
   check((await page.locator('h2.id').innerText()).includes('<script>window.ran=1</script>'), 'the id is not shown as it is');
 }, { expects: /404|status of 4/ });
 
+test('a narrow screen has nothing beside it', async (page) => {
+  await page.setViewportSize({ width: 360, height: 780 });
+  for (const path of [...Object.keys(pages), await operationPath(page), '/?tenant=strange', '/operations?tenant=strange']) {
+    await page.goto(path);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    check(width <= 360, `${path} is ${width} wide`);
+  }
+});
+
 test('print: the charts are the SVG, what is closed is open', async (page) => {
   await page.goto('/');
   await page.locator('.plot.live').first().waitFor();
@@ -87,6 +96,10 @@ test('print: the charts are the SVG, what is closed is open', async (page) => {
   check(await page.locator('.plot > svg').first().isVisible(), 'the SVG does not print');
   check(!await page.locator('.uplot').first().isVisible(), 'the canvas prints');
   equal(await page.locator('main figure details:not([open])').count(), 0, 'closed details');
+  await page.goto(await operationPath(page));
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  check(await page.locator('pre').count() > 3, 'no records');
+  equal(await page.locator('pre').evaluateAll((all) => all.filter((p) => p.scrollHeight > p.clientHeight + 1 || p.clientHeight === 0).length), 0, 'records that are cut off');
 });
 
 test('screenshots for the README', async (page) => {

@@ -31,6 +31,8 @@ test('empty says which filter emptied it and offers a wider range', async (page)
     await page.goto(`${path}?model=none`);
     check((await page.locator('main').innerText()).includes('Without the filter model'), path);
   }
+  await page.goto('/?tenant=none');
+  check((await page.locator('main').innerText()).includes('Without the filter tenant'), 'the tenant is not named');
   await page.goto('/?from=2021-01-01&to=2021-01-02');
   check((await page.locator('main').innerText()).includes('No operation is in this window'), 'an empty window');
 });

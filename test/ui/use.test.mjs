@@ -96,6 +96,17 @@ test('keys go, choose, open, leave, and are off in inputs', async (page) => {
   await page.keyboard.press('Escape');
 });
 
+test('Enter follows the link that has the focus, in a chosen row too', async (page) => {
+  await page.goto('/?from=now-1h&tenant=acme');
+  await page.keyboard.press('j');
+  const link = page.locator('tr.selected a[href*="error_class"]');
+  await link.focus();
+  const want = await link.getAttribute('href');
+  await page.keyboard.press('Enter');
+  await page.locator('h1', { hasText: 'Operations' }).waitFor();
+  equal(new URL(page.url()).search, new URL(want, page.url()).search, 'address');
+});
+
 test('? shows the keys and switches them off', async (page) => {
   await page.goto('/');
   await page.keyboard.press('?');
@@ -125,6 +136,40 @@ test('y copies the permalink, SQL and curl', async (page, world, context) => {
     await page.keyboard.press(key);
     await until(3e3, async () => want.test(await page.evaluate(() => navigator.clipboard.readText())));
   }
+});
+
+test('y c copies what fetches a page, y s says where there is no SQL', async (page, world, context) => {
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: world.url });
+  await page.goto('/spend?from=now-2h&tenant=acme');
+  await page.keyboard.press('y');
+  await page.keyboard.press('c');
+  await page.locator('.copied', { hasText: 'curl' }).waitFor();
+  const [, address] = /^curl '(.*)'$/.exec(await page.evaluate(() => navigator.clipboard.readText()));
+  const report = await (await page.request.get(address)).json();
+  check(address.startsWith(world.url) && report.rows.length > 0, address);
+  await page.keyboard.press('y');
+  await page.keyboard.press('s');
+  await page.locator('.copied', { hasText: 'no SQL' }).waitFor();
+});
+
+test('a time zone that the browser does not have leaves the charts of the server', async (page) => {
+  await page.addInitScript(() => {
+    const real = Intl.DateTimeFormat;
+    Intl.DateTimeFormat = function (locale, options) { if (options?.timeZone === 'Europe/Kyiv') throw new RangeError('no such zone'); return new real(locale, options); };
+  });
+  await page.goto('/?from=now-1h&tz=Europe/Kyiv');
+  await page.locator('html.enhanced').waitFor();
+  check(await page.locator('.plot > svg').first().isVisible(), 'no chart');
+  equal(await page.locator('.uplot').count(), 0, 'charts of the script');
+});
+
+test('however long a refresh is, it waits', async (page) => {
+  await page.goto('/status?refresh=52w');
+  await page.locator('html.enhanced').waitFor();
+  let asked = 0;
+  page.on('request', () => asked++);
+  await page.waitForTimeout(500);
+  equal([asked, await page.locator('#main').getAttribute('data-refresh')], [0, '86400'], 'requests and seconds');
 });
 
 test('the time zone is switched, and times with it', async (page) => {

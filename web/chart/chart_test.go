@@ -68,8 +68,8 @@ func TestALineGoesWhereItsValuesAre(t *testing.T) {
 		c.Times = append(c.Times, from.Add(time.Duration(i)*time.Second))
 	}
 	got := string(c.SVG())
-	// 100 × 100 units of plot from (58, 8); 5 % of room above and below.
-	for _, want := range []string{`d="M58.0 103.5L83.0 12.5M133.0 58.0"`, `<circle class="s0" cx="133.0" cy="58.0" r="2"/>`} {
+	// 100 × 100 units of plot from (58, 8); 5 % of room above, and below but not under 0.
+	for _, want := range []string{`d="M58.0 108.0L83.0 12.8M133.0 60.4"`, `<circle class="s0" cx="133.0" cy="60.4" r="2"/>`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %s in\n%s", want, got)
 		}

@@ -74,8 +74,10 @@ func (c *Lines) scale() (low, high float64) {
 	if pad == 0 {
 		pad = max(math.Abs(high)*0.05, 1e-9)
 	}
-	if low -= pad; c.Zero {
-		low += pad
+	if low >= 0 { // nothing that is drawn here is negative unless a value is
+		low = max(0, low-pad)
+	} else {
+		low -= pad
 	}
 	if high += pad; c.Top > 0 {
 		high = min(high, max(c.Top, low+1e-9))

@@ -32,16 +32,23 @@ function draw(figure: HTMLElement, go: (href: string) => void): void {
   const box = figure.querySelector<HTMLElement>('.plot');
   if (!text || !box) return;
   const data = JSON.parse(text) as Data;
-  if (data.times.length < 2) return;
+  if (data.times.length < 2 || !known(zoneOf())) return;
   const plot = new uPlot(options(data, box, go), [data.times, ...data.series.map((s) => s.values)], box);
   plots.push(plot);
   box.classList.add('live');
 }
 
+const zoneOf = (): string => document.querySelector<HTMLElement>('nav.zone')?.dataset.zone ?? 'UTC';
+
+/** known tells whether the browser has a time zone that the server has: its data may be older. */
+function known(timeZone: string): boolean {
+  try { return Boolean(new Intl.DateTimeFormat('en', { timeZone })); } catch { return false; }
+}
+
 function options(data: Data, box: HTMLElement, go: (href: string) => void): uPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const color = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  const zone = document.querySelector<HTMLElement>('nav.zone')?.dataset.zone ?? 'UTC';
+  const zone = zoneOf();
   const axis = { stroke: color('soft'), grid: { stroke: color('line'), width: 1 }, ticks: { show: false } };
   const at = (t: number) => stamp(t, zone);
   return {

@@ -4,8 +4,8 @@
 const storage = 'retrylens.keys';
 const own: [string, string][] = [
   ['?', 'these keys'], ['/', 'find an operation by its logical id'], ['g t e l s o a u', 'go to triage, errors, layers, spend, operations, alerts, status'],
-  ['j k', 'next, previous row'], ['Enter', 'open the row'], ['Esc', 'leave a field, a row, this'], ['t', 'change the window'],
-  ['e c p j', 'export CSV, Parquet, JSON'], ['y u s c', 'copy the permalink, SQL, curl'],
+  ['j k', 'next, previous row'], ['Enter', 'open the row, or the link that has the focus'], ['Esc', 'leave a field, a row, this'], ['t', 'change the window'],
+  ['e c p j', 'export CSV, Parquet, JSON'], ['y u c s', 'copy the permalink, curl, SQL of an operation'],
 ];
 const off = (): boolean => localStorage.getItem(storage) === 'off';
 
@@ -43,13 +43,23 @@ function act(sequence: string): boolean {
   if (sequence === 'j' || sequence === 'k') { step(sequence === 'j' ? 1 : -1); return true; }
   if (sequence === 'Enter') return open();
   if (sequence === 'y u') return copy(document.querySelector<HTMLAnchorElement>('[data-copy-href]')?.href, 'permalink');
-  if (sequence.startsWith('y ')) return copy(document.querySelector(`[data-copy="${sequence}"]`)?.textContent, sequence === 'y s' ? 'SQL' : 'curl');
+  if (sequence === 'y s' || sequence === 'y c') {
+    const what = sequence === 'y s' ? 'SQL' : 'curl';
+    if (!copy(document.querySelector(`[data-copy="${sequence}"]`)?.textContent ?? (what === 'curl' ? exported() : null), what)) say(`This page has no ${what} to copy`);
+    return true;
+  }
   for (const el of document.querySelectorAll<HTMLElement>('[data-key]')) {
     if (el.dataset.key !== sequence) continue;
     if (el instanceof HTMLInputElement) { el.focus(); el.select(); } else el.click();
     return true;
   }
   return false;
+}
+
+/** exported is the command that fetches what the page exports as JSON; a URL's quotes are escaped. */
+function exported(): string | null {
+  const link = document.querySelector<HTMLAnchorElement>('nav.exports [data-key="e j"]');
+  return link && `curl '${link.href.replaceAll("'", '%27')}'`;
 }
 
 const rows = (): HTMLElement[] => [...document.querySelectorAll<HTMLElement>('main tr[data-href]')];
@@ -73,7 +83,7 @@ function mark(row: HTMLElement, on: boolean): void {
 function open(): boolean {
   const at = document.activeElement;
   const row = rows()[selected()];
-  if (!row || (at && at !== document.body && !row.contains(at))) return false;
+  if (!row || (at && at !== document.body && (!row.contains(at) || at !== row.querySelector('a')))) return false;
   go(row.dataset.href!);
   return true;
 }
