@@ -1,6 +1,8 @@
 package app
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,23 +68,37 @@ func sampleOf(k detect.Key, at time.Time, rows []metrics.Row) detect.Sample {
 // latencies of several rows.
 type latencies struct {
 	sketch  metrics.Sketch
-	unknown bool // a row with operations keeps none
+	answers int64 // ms: their sum less that of retry taxes
+	unknown bool  // a row with operations keeps none
 }
 
 func (l *latencies) add(row *metrics.Row) {
 	switch {
 	case row.Samples != nil:
 		l.sketch.Merge(&row.Samples.Latency)
+		l.answers += row.Samples.Latency.Sum() - row.Samples.RetryTax.Sum()
 	case row.Operations > 0:
 		l.unknown = true
 	}
 }
 
 func (l *latencies) fill(v *detect.View) {
-	if q := l.sketch.Quantiles(); !l.unknown && q.P50.Set {
-		v.Delivered = int64(l.sketch.Count()) //nolint:gosec // a count of five minutes
-		v.P50MS, v.P99MS = max(0, q.P50.Value), max(0, q.P99.Value)
+	if l.unknown {
+		return
 	}
+	type bucket struct{ ms, n int64 }
+	var sorted []bucket
+	l.sketch.Each(func(index uint16, n uint64) {
+		sorted = append(sorted, bucket{metrics.SketchValue(index), int64(n)}) //nolint:gosec // a count of five minutes
+	})
+	slices.SortFunc(sorted, func(a, b bucket) int { return cmp.Compare(a.ms, b.ms) })
+	v.SetLatencies(int64(l.sketch.Count()), func(rank int64) int64 { //nolint:gosec // a count of five minutes
+		i := 0
+		for rank -= sorted[0].n; rank > 0; rank -= sorted[i].n {
+			i++
+		}
+		return max(0, sorted[i].ms) // clocks that disagree make it negative
+	}, l.answers)
 }
 
 // verdicts are the latest evaluations, for the conditions of alert rules. It is safe for

@@ -20,12 +20,11 @@ const (
 	floorErrors  = 0.002
 	coldCalls    = 0.05
 	coldErrors   = 0.02
-	coldP50MS    = 10_000
-	coldP99MS    = 60_000
 	coldNoise    = 0.3
 	highSuccess  = 0.9 // a retry success ratio that is high, whatever it was before
 	priorRetries = 20  // of highSuccess, that every baseline of it begins with
 	levelNoise   = 0.05
+	answerNoise  = 1 // a mean of answers is no surer than that of their usual spread
 
 	// Of a young baseline: the rates that it is not below, and the noise of its levels, which
 	// few samples do not show.
@@ -59,7 +58,7 @@ type baseline struct {
 	Calls, Tries, Error rate
 	Success             float64
 	FirstSuccess        float64
-	P50, P99            [parts]level
+	P50, P99, Answer    [parts]level
 }
 
 func coldBaseline() baseline {
@@ -67,12 +66,12 @@ func coldBaseline() baseline {
 		Source: SourceFloors, Calls: rate{coldCalls, coldCalls}, Tries: rate{coldCalls, coldCalls}, Error: rate{Mean: coldErrors},
 		Success: highSuccess, FirstSuccess: 1 - coldCalls,
 	}
-	for p := range parts {
-		b.P50[p] = level{math.Log(coldP50MS), coldNoise, true}
-		b.P99[p] = level{math.Log(coldP99MS), coldNoise, true}
-	}
 	return b
 }
+
+// mostUsual is the excess of retries and hidden calls from which on a window is usual for
+// nobody, however long it has been so: from there amplification pages.
+const mostUsual = 0.2
 
 // baseliner makes baselines; it keeps scratch space.
 type baseliner struct {
@@ -107,6 +106,7 @@ func (m *baseliner) young(h *history) baseline {
 	for p := range parts {
 		b.P50[p].Noise = max(b.P50[p].Noise, youngP50Noise) * unsure
 		b.P99[p].Noise = max(b.P99[p].Noise, youngP99Noise) * unsure
+		b.Answer[p].Noise = max(b.Answer[p].Noise, youngP50Noise) * unsure
 	}
 	return b
 }
@@ -119,6 +119,8 @@ func (m *baseliner) from(ring []entry, shape *profile, calls, errors float64) (b
 	for p := range parts {
 		b.P50[p] = m.level(ring, shape, shapeP50, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].P50 })
 		b.P99[p] = m.level(ring, shape, shapeP99, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].P99 })
+		b.Answer[p] = m.level(ring, shape, shapeP50, func(e *entry) (uint32, float32) { return e.Latency[p].N, e.Latency[p].Answer })
+		b.Answer[p].Noise = max(b.Answer[p].Noise, answerNoise)
 	}
 	return b
 }

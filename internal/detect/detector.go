@@ -88,7 +88,7 @@ func (d *Detector) Keys() []Key {
 // and tells how many.
 func (d *Detector) Forget(before time.Time) (n int) {
 	for k, s := range d.series {
-		if s.judged.Before(before) && !s.last.Before(before) && s.state == Healthy && k != All {
+		if s.judged.Before(before) && s.state == Healthy && k != All {
 			delete(d.series, k)
 			n++
 		}

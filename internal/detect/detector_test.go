@@ -107,13 +107,83 @@ func TestColdStart(t *testing.T) {
 	if s.Baseline != detect.SourceFloors {
 		t.Errorf("baseline %q", s.Baseline)
 	}
-	s.next(bad, 1).says(detect.Flaky) // its latencies may be usual, for all that is known
-	s.next(shape{operations: 200, extra: 6, retriesFail: 1, p50: 30_000, p99: 120_000}, 1).says(detect.MaskedOutage)
+	s.next(shape{operations: 200, p50: 30_000, p99: 120_000}, 1).says(detect.Healthy) // it may be usual, for all that is known
+	s.next(shape{operations: 200, extra: 6, retriesFail: 1, p50: 30_000, p99: 120_000, answer: 20_000}, 1).says(detect.MaskedOutage)
 	newStory(t, detect.Options{}).next(shape{operations: 200, failed: 2}, 1).says(detect.Outage)
 	s = newStory(t, detect.Options{}).next(usual, 100).next(bad, 1).says(detect.MaskedOutage) // 25 minutes
 	if s.Baseline != detect.SourceYoung {
 		t.Errorf("baseline %q", s.Baseline)
 	}
+}
+
+// TestThereFromTheFirstRecordOn: what is beyond all that is usual for anybody is said without
+// any history, whatever is retried and however long it lasts, and is never learned.
+func TestThereFromTheFirstRecordOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape shape
+		want  detect.State
+	}{
+		"retries that fail":         {shape{operations: 200, extra: 8, retriesFail: 3, answer: 1000}, detect.MaskedOutage},
+		"retries that succeed":      {shape{operations: 200, extra: 4, answer: 1200}, detect.MaskedOutage},
+		"calls below the policy":    {shape{operations: 200, hidden: 8, answer: 1000}, detect.MaskedOutage},
+		"half an hour of few":       {shape{operations: 60, extra: 2, retriesFail: 1, answer: 1000}, detect.MaskedOutage},
+		"a tenth is retried":        {shape{operations: 200, extra: 1, answer: 1700}, detect.Healthy},
+		"slow":                      {shape{operations: 200, p50: 20_000, p99: 90_000}, detect.Healthy},
+		"hedged or delivered again": {shape{operations: 200, redelivered: 4, lost: 4}, detect.Healthy},
+		"submitted twice, answered": {shape{operations: 200, redelivered: 8}, detect.Healthy},
+		"errors":                    {shape{operations: 200, failed: 2}, detect.Outage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newStory(t, detect.Options{}).next(c.shape, 2).says(c.want).hours(c.shape, 30).says(c.want).hours(usual, 1).says(detect.Healthy)
+		})
+	}
+}
+
+// TestShortHistory: of ten minutes is enough to know what follows.
+func TestShortHistory(t *testing.T) {
+	for _, evaluations := range []int{20, 40, 80, 160, 480} {
+		newStory(t, detect.Options{}).next(usual, evaluations).says(detect.Healthy).next(bad, 1).says(detect.MaskedOutage)
+	}
+}
+
+// TestDuplicatesThatFollowNoFailure are no calls of a provider in trouble, slow or not, unless
+// hardly an answer comes in time.
+func TestDuplicatesThatFollowNoFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		shape shape
+		want  detect.State
+	}{
+		"answered":                  {shape{operations: 200, redelivered: 10}, detect.Healthy},
+		"half of them slow":         {shape{operations: 200, redelivered: 10, p25: 2000, p50: 8000, p99: 60_000}, detect.Healthy},
+		"all of them slow":          {shape{operations: 200, redelivered: 10, p25: 9000, p50: 16_000, p99: 90_000}, detect.MaskedOutage},
+		"and a provider that fails": {shape{operations: 200, redelivered: 10, lost: 4, extra: 4, retriesFail: 1, p25: 2000, p50: 8000, p99: 60_000}, detect.MaskedOutage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newStory(t, detect.Options{}).hours(usual, 3).next(c.shape, 1).says(c.want)
+		})
+	}
+}
+
+// TestOneIncidentIsOnePage: windows in which it is hardly seen end nothing, good ones do, and
+// one that was called masked in error ends, too.
+func TestOneIncidentIsOnePage(t *testing.T) {
+	mild := shape{operations: 400, extra: 3, p50: 3000} // 1.15: no page by itself
+	s := newStory(t, detect.Options{}).hours(usual, 3)
+	pages := 0
+	for range 20 {
+		for _, what := range []shape{bad, mild} {
+			for range 20 {
+				if s.next(what, 1); s.Changed() && s.State == detect.MaskedOutage {
+					pages++
+				}
+			}
+		}
+	}
+	if pages != 1 {
+		t.Errorf("%d pages of one incident", pages)
+	}
+	s.next(usual, 1).says(detect.Recovering).next(usual, 2).says(detect.Healthy)
+	s.next(bad, 1).says(detect.MaskedOutage).next(mild, 39).says(detect.MaskedOutage).next(mild, 4).says(detect.Flaky)
 }
 
 // TestAnotherLevelOfLatencyBecomesUsual: a deploy, two hours ago, is no vote for ever.

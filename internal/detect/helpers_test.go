@@ -23,6 +23,8 @@ type shape struct {
 	served, refused int64 // duplicates, a slot
 	hidden          int64 // calls, a slot
 	redelivered     int64 // tries that are no retries, a slot
+	lost            int64 // of them those that fail
+	p25, answer     int64 // the fastest quarter, and what answers take without retries; 0 = half of p50, and p50
 	open            int64 // operations a slot whose first attempt failed and that have no end yet
 	only            int   // slots, the newest, that have any of it; 0 = all
 }
@@ -37,7 +39,7 @@ func (s shape) slot(i int) detect.Counts {
 	c.Succeeded, c.Failed = n-s.failed-s.open, s.failed
 	c.Attempts += s.extra + s.served + s.refused + s.redelivered
 	c.Retries, c.RetrySuccesses = s.extra+s.served+s.refused, s.extra-s.retriesFail+s.served
-	c.FailedAttempts = troubled + s.retriesFail + s.refused
+	c.FailedAttempts = troubled + s.retriesFail + s.refused + s.lost
 	c.FirstSuccesses = n - troubled
 	c.UpstreamCalls += s.extra + s.hidden + s.redelivered
 	c.HiddenCalls, c.DuplicatesServed, c.DuplicatesRefused = s.hidden, s.served, s.refused
@@ -65,6 +67,14 @@ func (s shape) sample(k detect.Key, at time.Time) *detect.Sample {
 			if s.p99 > 0 {
 				v.P99MS = s.p99
 			}
+			v.P25MS, v.AnswerP50MS, v.AnswerP99MS = v.P50MS/2, v.P50MS, v.P99MS
+			v.AnswerMS = v.P50MS
+			if s.p25 > 0 {
+				v.P25MS = s.p25
+			}
+			if s.answer > 0 {
+				v.AnswerP50MS, v.AnswerP99MS, v.AnswerMS = s.answer, 3*s.answer, s.answer
+			}
 		}
 	}
 	return out
@@ -74,7 +84,7 @@ func (s shape) sample(k detect.Key, at time.Time) *detect.Sample {
 var usual = shape{operations: 200}
 
 // bad is a masked outage of 200 operations.
-var bad = shape{operations: 200, extra: 4, retriesFail: 1, p50: 4000, p99: 30_000}
+var bad = shape{operations: 200, extra: 4, retriesFail: 1, p50: 4000, p99: 30_000, answer: 3000}
 
 // story feeds a detector, one evaluation after another.
 type story struct {

@@ -14,9 +14,9 @@ const (
 	// meanwhile takes its run-up along.
 	quarantine = 6
 	// warm is how many learned samples make a baseline; before, it is a young one, and
-	// with fewer than youngest the floors hold.
+	// without one the floors hold.
 	warm     = 12
-	youngest = 3
+	youngest = 1
 )
 
 // The two parts of a sample that have quantiles of their own.
@@ -40,6 +40,7 @@ type entry struct {
 type latency struct {
 	N        uint32
 	P50, P99 float32
+	Answer   float32
 }
 
 func newEntry(s *Sample) entry {
@@ -52,7 +53,7 @@ func newEntry(s *Sample) entry {
 		FirstAttempts: u(s.Window.FirstAttempts), FirstSuccess: u(s.Window.FirstSuccesses),
 	}
 	for part, v := range s.parts() {
-		e.Latency[part] = latency{N: u(v.Delivered), P50: float32(logMS(v, v.P50MS)), P99: float32(logMS(v, v.P99MS))}
+		e.Latency[part] = latency{N: u(v.Delivered), P50: float32(logMS(v, v.P50MS)), P99: float32(logMS(v, v.P99MS)), Answer: float32(logMS(v, v.AnswerMS))}
 	}
 	return e
 }
@@ -70,12 +71,32 @@ func logMS(v *View, ms int64) float64 {
 // minDelivered operations make a quantile.
 const minDelivered = 8
 
-// extra are the upstream calls and the tries beyond one for each operation. A
-// duplicate that was refused or served from memory is no try at the work.
+// extra are the upstream calls and the tries beyond one for each operation that something
+// went before: an attempt that failed, or a layer below that sent again. A duplicate that
+// was refused or served from memory is no try at the work, and one that follows no failure
+// tells nothing of the provider.
 func (c *Counts) extra() (calls, tries int64) {
+	calls, tries = c.allExtra()
+	failed := max(0, c.FailedAttempts-c.DuplicatesRefused)
+	return min(calls, failed+c.below()), min(tries, failed)
+}
+
+// allExtra are those that follow no failure, too.
+func (c *Counts) allExtra() (calls, tries int64) {
 	duplicates := c.DuplicatesServed + c.DuplicatesRefused
 	return max(0, c.UpstreamCalls-c.Operations), max(0, c.Attempts-duplicates-c.Operations)
 }
+
+// retried are the tries and calls beyond the first that are made because of a failure by
+// whatever policy: no hedges, no redeliveries, of which a service may have many by design.
+func (c *Counts) retried() (calls, tries int64) {
+	calls, tries = c.extra()
+	retries, _ := c.netRetries()
+	return min(calls, retries+c.below()), min(tries, retries)
+}
+
+// below are the calls that layers below the reporting one have added.
+func (c *Counts) below() int64 { return max(c.HiddenCalls, c.LayerUpstreamCalls-c.LayerAttempts, 0) }
 
 // netRetries are the retries without duplicates: a refused one failed, a served one
 // succeeded, and neither tells of the provider.
@@ -106,6 +127,16 @@ func (h *history) take(e entry) (entry, bool) {
 	h.waiting = append(h.waiting[:0], h.waiting[1:]...)
 	h.learn(out)
 	return out, true
+}
+
+// flaky tells whether the two newest samples had more calls or tries than that.
+func (h *history) flaky(excess float64) bool {
+	n := len(h.waiting)
+	if n < 2 {
+		return false
+	}
+	a, b := &h.waiting[n-2], &h.waiting[n-1]
+	return ratio(int64(max(a.Calls+b.Calls, a.Tries+b.Tries)), int64(a.Operations+b.Operations)) >= excess
 }
 
 func (h *history) learn(e entry) {

@@ -13,10 +13,12 @@ type Options struct {
 
 	Votes VoteOptions
 	// Joint is what the scores of all votes must come to together for a masked outage, in
-	// standard deviations beyond what a flaky provider shows; default 5.
+	// standard deviations beyond what a flaky provider shows; default 3.4.
 	Joint float64
 	// FlakyExcess is the amplification − 1 that a merely flaky provider reaches; default 0.18.
 	FlakyExcess float64
+	// SustainedExcess is the amplification − 1 that it reaches for long; default 0.15.
+	SustainedExcess float64
 	// Confirm is how many evaluations in a row must say the same before a state begins
 	// that pages; default 1.
 	Confirm int
@@ -31,8 +33,8 @@ type Options struct {
 // change that is worth a word however sure it is.
 type VoteOptions struct {
 	CallsScore, CallsChange     float64 // amplification and retry ratio over their baselines; 4.5 and 0.05
-	SuccessScore, SuccessChange float64 // retry success ratio under its baseline; 3 and 0.1
-	P50Score, P50Change         float64 // as a factor − 1; 2 and 0.12
+	SuccessScore, SuccessChange float64 // retry success ratio under its baseline; 2 and 0.1
+	P50Score, P50Change         float64 // as a factor − 1; 1.3 and 0.1
 	P99Score, P99Change         float64 // 1 and 0.1
 	ErrorScore, ErrorChange     float64 // error ratio over its baseline: no longer flat; 5 and 0.03
 	Drift                       float64 // of a CUSUM, in standard deviations summed up; 8
@@ -43,10 +45,10 @@ func (o *Options) fill() error {
 		v   *float64
 		def float64
 	}{
-		{&o.Joint, 5}, {&o.FlakyExcess, 0.18},
+		{&o.Joint, 3.4}, {&o.FlakyExcess, 0.18}, {&o.SustainedExcess, 0.15},
 		{&o.Votes.CallsScore, 4.5}, {&o.Votes.CallsChange, 0.05},
-		{&o.Votes.SuccessScore, 3}, {&o.Votes.SuccessChange, 0.1},
-		{&o.Votes.P50Score, 2}, {&o.Votes.P50Change, 0.12},
+		{&o.Votes.SuccessScore, 2}, {&o.Votes.SuccessChange, 0.1},
+		{&o.Votes.P50Score, 1.3}, {&o.Votes.P50Change, 0.1},
 		{&o.Votes.P99Score, 1}, {&o.Votes.P99Change, 0.1},
 		{&o.Votes.ErrorScore, 5}, {&o.Votes.ErrorChange, 0.03}, {&o.Votes.Drift, 8},
 	} {

@@ -89,9 +89,38 @@ func (c *Counts) Add(o *Counts, sign int64) {
 // View is what is known of the operations that start in a part of time.
 type View struct {
 	Counts
-	Delivered int64 // operations that have a latency
-	P50MS     int64 // of them; 0 without any
-	P99MS     int64
+	Latencies
+}
+
+// Latencies are quantiles of the operations that have a latency, by the nearest rank; all
+// are 0 without any.
+type Latencies struct {
+	Delivered    int64 // operations that have one
+	P50MS, P99MS int64
+	P25MS        int64
+	// AnswerP50MS and AnswerP99MS are those of the operations answered at their first
+	// attempt, if the others were the slowest: what answers take without retries, at least.
+	AnswerP50MS, AnswerP99MS int64
+	// AnswerMS is the mean of latency_ms − retry_tax_ms: what the answers themselves took. It
+	// does not grow with retries alone.
+	AnswerMS int64
+}
+
+// SetLatencies fills in what n operations have taken, once everything is counted.
+// nearest is sorted[rank − 1] of their latencies, answers the sum of them less their retry taxes.
+func (v *View) SetLatencies(n int64, nearest func(rank int64) int64, answers int64) {
+	v.Latencies = Latencies{Delivered: n}
+	if n == 0 {
+		return
+	}
+	answered := n
+	if first := v.FirstSuccesses - v.below(); v.Succeeded > first {
+		answered = max(1, n*max(0, first)/v.Succeeded)
+	}
+	v.AnswerMS = max(0, answers) / n
+	at := func(percent, of int64) int64 { return nearest((percent*of + 99) / 100) }
+	v.P25MS, v.P50MS, v.P99MS = at(25, n), at(50, n), at(99, n)
+	v.AnswerP50MS, v.AnswerP99MS = at(50, answered), at(99, answered)
 }
 
 // Sample is what an evaluation is made from.

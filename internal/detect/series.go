@@ -18,15 +18,17 @@ type series struct {
 	judged  time.Time // last evaluation with enough operations
 	strikes int       // evaluations in a row that said what pages
 	strike  State     // said by them
+	said    time.Time // last evaluation that said what pages
 	clean   int       // evaluations in a row without votes, while recovering
 
-	history history
-	base    baseline
-	shape   *profile // nil until something is learned
-	drifts  [6]float64
-	shifted [2]int // samples in a row in which p50, p99 were elsewhere: above 0 higher, below 0 lower
-	learned int
-	classes classRates
+	history   history
+	base      baseline
+	shape     *profile // nil until something is learned
+	drifts    [6]float64
+	sustained float64 // CUSUM of what is beyond flaky
+	shifted   [2]int  // samples in a row in which p50, p99 were elsewhere: above 0 higher, below 0 lower
+	learned   int
+	classes   classRates
 }
 
 func newSeries(k Key, at time.Time) *series {
@@ -39,7 +41,7 @@ func (s *series) evaluate(o *Options, m *baseliner, sample *Sample) Evaluation {
 	e := Evaluation{At: at, Key: s.key, Votes: []Vote{}, Signs: []Sign{}, Unmet: []string{}, Tests: []Test{}, Figures: sample.Window.Figures(), Recent: sample.Recent.Figures(), Baseline: s.base.Source}
 	before := s.state
 	if sample.Window.Operations >= o.MinOperations {
-		j := o.judge(sample, &s.base, s.shape, &s.drifts)
+		j := o.judge(sample, &s.base, s.shape, &s.drifts, priors{s.sustained, s.history.flaky(o.FlakyExcess / 2)})
 		s.step(o, sample, &j)
 		s.describe(&e, sample, &j)
 		s.learn(m, sample, &j)
@@ -72,7 +74,7 @@ func (s *series) step(o *Options, sample *Sample, j *judgement) {
 	if said != s.strike {
 		s.strikes = 0
 	}
-	s.strike = said
+	s.strike, s.said = said, sample.At
 	if s.strikes++; s.strikes >= o.Confirm || s.state.Pages() {
 		s.enter(said, sample.At)
 	}
@@ -93,14 +95,18 @@ func (o *Options) verdict(j *judgement) State {
 
 // unmet names the conditions of a masked outage beside the votes that are not met; see
 // docs/detector.md.
-func (o *Options) unmet(j *judgement) []string {
+func (o *Options) unmet(j *judgement, beside priors) []string {
+	edge := o.Joint
+	if beside.flaky {
+		edge *= stillFlaky
+	}
 	out := []string{}
 	for _, c := range [...]struct {
 		name string
 		met  bool
 	}{
 		{"errors_flat", !j.tests[testErrors].Held}, {"goes_on", j.fresh}, {"rescued", j.rescued}, {"beyond_flaky", j.beyond},
-		{"joint", j.joint >= o.Joint || j.drift},
+		{"joint", j.joint >= edge || beside.sustained >= o.Votes.Drift},
 	} {
 		if !c.met {
 			out = append(out, c.name)
@@ -125,17 +131,30 @@ func (s *series) calm(o *Options, sample *Sample, j *judgement, said State) {
 	}
 }
 
-// goesOn tells whether the last two minutes still show what the state is about, at half of
-// what it took to say so.
+// goesOn tells whether a state that pages stays without being said again: while a window
+// that said so is not over, unless the newest operations are well, and after it while they
+// are as bad as that.
 func (s *series) goesOn(o *Options, sample *Sample, j *judgement) bool {
-	c := comparison{o: o, s: sample, b: s.base}
+	c := j.comparison
 	newest := c.newest()
+	if newest.Operations < steady {
+		newest = &sample.Window
+	}
+	held := sample.At.Sub(s.said) < holds
 	if s.state == Outage {
 		score, change := c.errors(ofRecent, newest)
-		return score >= o.Votes.ErrorScore/2 && change >= o.Votes.ErrorChange/2
+		return held && change >= o.Votes.ErrorChange/3 || score >= o.Votes.ErrorScore/2 && change >= o.Votes.ErrorChange/2
 	}
-	return c.excess(newest) >= c.mostUsual() && j.others() > 0
+	excess := c.excess(newest)
+	return held && excess >= max(o.FlakyExcess/2, c.b.Calls.high(), c.b.Tries.high()) || excess >= c.mostUsual() && j.others() > 0
 }
+
+// A state that pages is held for so long after it was last said, and what ends it sooner is
+// so many operations that are well.
+const (
+	holds  = 2 * Span
+	steady = 50
+)
 
 func (s *series) enter(state State, at time.Time) {
 	if state == s.state {
@@ -198,7 +217,8 @@ func (s *series) learn(m *baseliner, sample *Sample, j *judgement) {
 		return
 	}
 	s.drift(j)
-	if s.state.Pages() || s.state == Recovering {
+	s.sustained = max(0, s.sustained+min(driftMost, j.sustained)-driftSlack)
+	if s.state.Pages() || s.state == Recovering || unusual(&sample.Window.Counts) {
 		return
 	}
 	s.shift(j)
@@ -217,6 +237,16 @@ func (s *series) learn(m *baseliner, sample *Sample, j *judgement) {
 	if s.learned++; s.learned <= 3*warm || s.learned%3 == 0 {
 		s.base = m.make(&s.history, s.shape)
 	}
+}
+
+// stillFlaky is by how much more it takes to say that a provider which has been flaky for ten
+// minutes is a masked outage now: what begins at once was not flaky before.
+const stillFlaky = 1.8
+
+// unusual tells that so much is retried as is usual for nobody.
+func unusual(c *Counts) bool {
+	calls, tries := c.retried()
+	return ratio(max(calls, tries), c.Operations) > mostUsual
 }
 
 // due spreads the series over the time between samples.
@@ -284,7 +314,7 @@ func (s *series) forget(test int) {
 	s.history.split(settled-quarantine, func(e *entry) {
 		for p := range e.Latency {
 			if test == testP50 {
-				e.Latency[p].P50 = nan
+				e.Latency[p].P50, e.Latency[p].Answer = nan, nan
 			} else {
 				e.Latency[p].P99 = nan
 			}

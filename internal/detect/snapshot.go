@@ -9,7 +9,7 @@ import (
 )
 
 // snapshotVersion changes with the layout of what is packed.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 // snapshot is a series as JSON. What it has learned is packed: little-endian entries.
 type snapshot struct {
@@ -23,13 +23,15 @@ type snapshot struct {
 	Judged  time.Time `json:"judged_at,omitzero"`
 	Strikes int       `json:"strikes,omitempty"`
 	Strike  State     `json:"strike,omitempty"`
+	Said    time.Time `json:"said_at,omitzero"`
 	Clean   int       `json:"clean,omitempty"`
 	Learned int       `json:"learned,omitempty"`
 
-	Drifts  [6]float64         `json:"drifts"`
-	Shifted [2]int             `json:"shifted"`
-	Classes map[string]float64 `json:"classes,omitempty"`
-	Samples int                `json:"class_samples,omitempty"`
+	Drifts    [6]float64         `json:"drifts"`
+	Sustained float64            `json:"sustained,omitempty"`
+	Shifted   [2]int             `json:"shifted"`
+	Classes   map[string]float64 `json:"classes,omitempty"`
+	Samples   int                `json:"class_samples,omitempty"`
 
 	Base    baseline `json:"baseline"`
 	History []byte   `json:"history,omitempty"` // the oldest first
@@ -49,7 +51,7 @@ func (d *Detector) Snapshot(k Key) ([]byte, error) {
 	}
 	out := snapshot{
 		Version: snapshotVersion, Key: k, State: s.state, Since: s.since, Began: s.began, Fell: s.fell, Last: s.last, Judged: s.judged,
-		Strikes: s.strikes, Strike: s.strike, Clean: s.clean, Learned: s.learned, Drifts: s.drifts, Shifted: s.shifted, Base: s.base,
+		Strikes: s.strikes, Strike: s.strike, Said: s.said, Clean: s.clean, Learned: s.learned, Drifts: s.drifts, Sustained: s.sustained, Shifted: s.shifted, Base: s.base,
 		Classes: s.classes.Rates, Samples: s.classes.Samples,
 	}
 	h := &s.history
@@ -101,8 +103,8 @@ func (s *series) restore(in *snapshot) error {
 		return fmt.Errorf("unknown state %.40q", in.State)
 	}
 	s.state, s.began, s.fell, s.last, s.judged = in.State, in.Began, in.Fell, in.Last, in.Judged
-	s.strikes, s.strike, s.clean, s.learned = in.Strikes, in.Strike, in.Clean, in.Learned
-	s.drifts, s.shifted, s.base = in.Drifts, in.Shifted, in.Base
+	s.strikes, s.strike, s.said, s.clean, s.learned = in.Strikes, in.Strike, in.Said, in.Clean, in.Learned
+	s.drifts, s.sustained, s.shifted, s.base = in.Drifts, in.Sustained, in.Shifted, in.Base
 	s.classes = classRates{in.Classes, in.Samples}
 	var err error
 	if s.history.ring, err = unpack(in.History, day); err != nil {

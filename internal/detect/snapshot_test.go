@@ -88,7 +88,7 @@ func FuzzRestore(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
-	f.Add([]byte(`{"version":1,"state":"healthy"}`))
+	f.Add([]byte(`{"version":2,"state":"healthy"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := detect.New(detect.Options{})
 		if err != nil {

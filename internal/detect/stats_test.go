@@ -41,7 +41,7 @@ func TestTrimmedLeavesTheWorstOut(t *testing.T) {
 	for i, n := range []int64{50, 50, 1, 0, 9, 2, 9, 3, 9, 4} { // the first two are too old
 		slots[SpanSlots-12+i] = Counts{Operations: 10, Failed: n}
 	}
-	got := trimmed(slots[:], 3, func(s *Counts) (int64, int64) { return s.Failed, s.Operations })
+	got := trimmed(slots[:], RecentSlots, 3, func(s *Counts) (int64, int64) { return s.Failed, s.Operations })
 	if want := (remains{num: 1 + 0 + 2 + 3 + 4, den: 50}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -29,15 +29,16 @@ type Test struct {
 
 // judgement is what the figures of one sample say, before the state has its word.
 type judgement struct {
-	unmet   []string // conditions of a masked outage beside the votes
-	tests   [6]Test
-	joint   float64 // see Options.Joint; the larger of window and last 2 minutes
-	rescued bool    // retries hide the trouble
-	beyond  bool    // more is called or tried than a flaky provider makes
-	fresh   bool    // more is called and tried than usual without the three worst slots of the last 2 minutes, too
-	drift   bool    // calls or tries drift, beyond what is flaky
-	errors  bool    // the error ratio is no longer flat
-	flaky   bool    // there are more retries than usual
+	comparison
+	unmet     []string // conditions of a masked outage beside the votes
+	tests     [6]Test
+	joint     float64 // see Options.Joint; the larger of window and last 2 minutes
+	rescued   bool    // retries hide the trouble
+	beyond    bool    // more is called or tried than a flaky provider makes
+	fresh     bool    // more is called and tried than usual without the three worst slots of the last 2 minutes, too
+	sustained float64 // how far calls or tries are beyond what a flaky provider makes for long
+	errors    bool    // the error ratio is no longer flat
+	flaky     bool    // there are more retries than usual
 }
 
 // positions of tests.
@@ -50,10 +51,17 @@ const (
 	testErrors
 )
 
+// priors are what is known of a series before it is judged.
+type priors struct {
+	sustained float64 // CUSUM of what is beyond flaky
+	flaky     bool    // it has been flaky for a while, and no worse than that
+}
+
 // judge compares a sample with the baseline of its series; shape and sums of drifts are
 // the series'.
-func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float64) judgement {
+func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float64, beside priors) judgement {
 	c := comparison{o: o, s: s, b: shaped(b, shape, hourOfWeek(s.At))}
+	c.late = c.b.P50[ofWindow].Known && logMS(&s.Window, s.Window.P25MS) > c.b.P50[ofWindow].Log+math.Log(lateFactor)
 	var j judgement
 	var scores [parts][6]float64
 	for part, v := range s.parts() {
@@ -64,15 +72,15 @@ func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float
 				j.tests[i].Score, j.tests[i].change = Number(score), change
 			}
 		}
-		j.joint = max(j.joint, c.joint(part, v, &scores[part]))
+		j.joint = max(j.joint, c.joint(part, v, scores[part][testP99]))
 	}
 	c.describe(&j, drifts)
 	usual := max(o.FlakyExcess, c.b.Calls.high(), c.b.Tries.high())
 	j.rescued, j.beyond = c.rescued(), max(c.excess(&s.Window), c.excess(&s.Recent)) > usual
 	j.fresh, j.flaky = c.fresh(), j.tests[testCalls].Score >= 3 || j.tests[testTries].Score >= 3
-	j.drift = max(drifts[testCalls], drifts[testTries]) >= o.Votes.Drift && c.excess(&s.Window) > o.FlakyExcess
+	j.sustained = c.beyondBy(&s.Window, o.SustainedExcess)
 	j.errors = j.tests[testErrors].Held && c.errorsFresh()
-	j.unmet = o.unmet(&j)
+	j.unmet, j.comparison = o.unmet(&j, beside), c
 	return j
 }
 
@@ -86,6 +94,7 @@ func shaped(b *baseline, shape *profile, hour uint8) baseline {
 	for p := range parts {
 		out.P50[p].Log += shape.at(shapeP50, hour)
 		out.P99[p].Log += shape.at(shapeP99, hour)
+		out.Answer[p].Log += shape.at(shapeP50, hour)
 	}
 	out.Calls.Mean = max(out.Calls.Mean, shape.at(shapeCalls, hour))
 	out.Tries.Mean = max(out.Tries.Mean, shape.at(shapeTries, hour))
@@ -95,9 +104,38 @@ func shaped(b *baseline, shape *profile, hour uint8) baseline {
 
 // comparison of a sample with a baseline. Changes are those of VoteOptions.
 type comparison struct {
-	o *Options
-	s *Sample
-	b baseline
+	o    *Options
+	s    *Sample
+	b    baseline
+	late bool // hardly an operation is as fast as usual: duplicates are sent because of it
+}
+
+// lateFactor is how much slower than the usual median the fastest quarter is then.
+const lateFactor = 2
+
+// slowed compares a latency with its baseline and, while that is young or none, with what
+// the same operations would have taken without retries, too: the surer counts.
+func (c *comparison) slowed(v *View, ms, answerMS int64, l level) (score, change float64) {
+	score, change = slower(v, ms, l)
+	if c.b.Source != SourceFloors && c.b.Source != SourceYoung {
+		return score, change
+	}
+	own, by := slower(v, ms, level{logMS(v, answerMS), youngP50Noise, true})
+	if own > score {
+		return own, by
+	}
+	return score, change
+}
+
+// extra are the calls and tries that count: see [Counts.extra].
+func (c *comparison) extra(v *Counts) (calls, tries int64) {
+	switch {
+	case c.b.Source == SourceFloors:
+		return v.retried()
+	case c.late:
+		return v.allExtra()
+	}
+	return v.extra()
 }
 
 // burst is how many calls or tries beyond the first an operation in trouble makes, in
@@ -106,15 +144,18 @@ type comparison struct {
 const (
 	burst      = 1.5
 	flakyBurst = 1.2
+	// flakySuccess is the retry success ratio of a provider that fails as independently at the
+	// second attempt as at the first.
+	flakySuccess = 0.85
 )
 
 func (c *comparison) calls(_ int, v *View) (score, change float64) {
-	calls, _ := v.extra()
+	calls, _ := c.extra(&v.Counts)
 	return over(calls, v.Operations, c.b.Calls)
 }
 
 func (c *comparison) tries(_ int, v *View) (score, change float64) {
-	_, tries := v.extra()
+	_, tries := c.extra(&v.Counts)
 	return over(tries, v.Operations, c.b.Tries)
 }
 
@@ -136,11 +177,11 @@ func (c *comparison) success(_ int, v *View) (score, change float64) {
 }
 
 func (c *comparison) p50(part int, v *View) (score, change float64) {
-	return slower(v, v.P50MS, c.b.P50[part])
+	return c.slowed(v, v.P50MS, v.AnswerP50MS, c.b.P50[part])
 }
 
 func (c *comparison) p99(part int, v *View) (score, change float64) {
-	return slower(v, v.P99MS, c.b.P99[part])
+	return c.slowed(v, v.P99MS, v.AnswerP99MS, c.b.P99[part])
 }
 
 func slower(v *View, ms int64, l level) (score, change float64) {
@@ -161,23 +202,30 @@ func (c *comparison) errors(_ int, v *View) (score, change float64) {
 
 // excess is the larger of amplification and retry ratio, without duplicates, less 1.
 func (c *comparison) excess(v *View) float64 {
-	calls, tries := v.extra()
+	calls, tries := c.extra(&v.Counts)
 	return ratio(max(calls, tries), v.Operations)
 }
 
 // joint is how much all votes together are beyond a flaky provider: it calls and tries
 // more than that, its answers are slow, and its retries fail.
-func (c *comparison) joint(_ int, v *View, scores *[6]float64) float64 {
+func (c *comparison) joint(part int, v *View, p99 float64) float64 {
 	if v.Operations == 0 {
 		return 0
 	}
-	return max(-4, min(c.beyond(v), 6)) + max(0, scores[testP50]) + max(0, min(scores[testP99], 2))/2 + scores[testSuccess]
+	retries, successes := v.netRetries()
+	hopes := binomialScore(retries-successes, retries, 1-min(flakySuccess, c.b.Success))
+	answers, _ := slower(v, v.AnswerMS, c.b.Answer[part])
+	return max(-4, min(c.beyond(v), 6)) + max(0, answers) + max(0, min(p99, 2))/2 + hopes
 }
 
 // beyond is how much more is called or tried than a flaky provider makes, or is usual if
 // that is more; below 0 it is less.
 func (c *comparison) beyond(v *View) float64 {
-	n, excess, most := float64(v.Operations), c.excess(v), c.mostUsual()
+	return c.beyondBy(v, c.o.FlakyExcess)
+}
+
+func (c *comparison) beyondBy(v *View, flaky float64) float64 {
+	n, excess, most := float64(v.Operations), c.excess(v), max(flaky, c.b.Calls.high(), c.b.Tries.high())
 	if n == 0 {
 		return 0
 	}
@@ -198,6 +246,9 @@ func (c *comparison) rescued() bool {
 	v := c.newest()
 	if v.troubled() < 5 {
 		v = &c.s.Window
+	}
+	if retries, successes := v.netRetries(); binomialScore(retries-successes, retries, hopeless) >= hopelessScore {
+		return false
 	}
 	troubled := v.troubled()
 	rescued := max(0, troubled-(v.Operations-v.Succeeded))
@@ -229,23 +280,31 @@ const (
 	rescuedShare = 0.7 // of operations in trouble, those under way included
 	failedShare  = 0.1 // of operations in trouble that came to an end
 	failedAnyway = 1   // one proves nothing
+
+	// Where more than half of the retries fail, and surely, operations will soon run out of
+	// attempts.
+	hopeless      = 0.5
+	hopelessScore = 2
 )
 
 // fresh tells whether what is unusual goes on: it is there without the three worst of the
 // newest slots too, so a blip of half a minute is none.
 func (c *comparison) fresh() bool {
 	known := c.s.Slots[:SpanSlots-c.lateSlots()]
-	calls := trimmed(known, trimmedSlots, func(s *Counts) (int64, int64) { n, _ := s.extra(); return n, s.Operations })
-	tries := trimmed(known, trimmedSlots, func(s *Counts) (int64, int64) { _, n := s.extra(); return n, s.Operations })
-	troubled := trimmed(known, trimmedSlots, func(s *Counts) (int64, int64) {
+	calls := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) { n, _ := c.extra(s); return n, s.Operations })
+	tries := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) { _, n := c.extra(s); return n, s.Operations })
+	troubled := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) {
 		return s.FirstAttempts - s.FirstSuccesses - s.DuplicatesRefused, s.FirstAttempts
 	})
 	return calls.holds(c.b.Calls, c.o.Votes.CallsChange) || troubled.holds(rate{Mean: 1 - c.b.FirstSuccess}, c.o.Votes.CallsChange) || tries.holds(c.b.Tries, c.o.Votes.CallsChange)
 }
 
+// errorsFresh tells whether the errors are no blip: they are there without the worst of the
+// newest slots, or, where operations take long to fail, without the worst of the window.
 func (c *comparison) errorsFresh() bool {
-	r := trimmed(c.s.Slots[:], trimmedErrorSlots, func(s *Counts) (int64, int64) { return s.Failed, s.Failed + s.Succeeded })
-	return r.holds(c.b.Error, c.o.Votes.ErrorChange/2)
+	failed := func(s *Counts) (int64, int64) { return s.Failed, s.Failed + s.Succeeded }
+	newest, all := trimmed(c.s.Slots[:], RecentSlots, trimmedErrorSlots, failed), trimmed(c.s.Slots[:], SpanSlots, trimmedErrorSlots, failed)
+	return newest.holds(c.b.Error, c.o.Votes.ErrorChange/2) || all.holds(c.b.Error, c.o.Votes.ErrorChange/2)
 }
 
 // Of the newest slots in which operations are known, as many as Recent has, these are left out. Breakers stay open for a while after a
@@ -258,12 +317,13 @@ const (
 // remains are events and trials without the worst slots.
 type remains struct{ num, den int64 }
 
-// trimmed leaves the slots with most events out.
-func trimmed(slots []Counts, without int, of func(*Counts) (num, den int64)) remains {
-	var worst [RecentSlots]int64
+// trimmed are the events of the newest slots that have any operations, without those with
+// most events.
+func trimmed(slots []Counts, newest, without int, of func(*Counts) (num, den int64)) remains {
+	var worst [SpanSlots]int64
 	var r remains
 	taken := 0
-	for i := len(slots) - 1; i >= 0 && taken < RecentSlots; i-- {
+	for i := len(slots) - 1; i >= 0 && taken < newest; i-- {
 		if slots[i].Operations == 0 {
 			continue
 		}
@@ -279,7 +339,7 @@ func trimmed(slots []Counts, without int, of func(*Counts) (num, den int64)) rem
 	for _, n := range worst[:without] {
 		r.num -= n
 	}
-	r.den = r.den * int64(RecentSlots-without) / int64(RecentSlots)
+	r.den = r.den * int64(newest-without) / int64(newest)
 	return r
 }
 

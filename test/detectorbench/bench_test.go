@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/retrylens/retrylens/internal/detect"
+	"github.com/retrylens/retrylens/internal/sim"
 )
 
 // TestSmallBench is the bench with few seeds of the half that is reported: every kind and
@@ -36,6 +38,30 @@ func TestSmallBench(t *testing.T) {
 		if k.Kind == "hidden_sdk_layer" && k.HiddenLayer < k.Cases || k.Kind == "healthy" && k.HiddenLayer > 0 {
 			t.Errorf("%s: hidden layer seen in %d of %d", k.Kind, k.HiddenLayer, k.Cases)
 		}
+	}
+	shapes, err := runShapes(t.Context(), shapesOf(reportSeeds+850_000, 1), 2, detect.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapeTable(&table, shapes)
+	t.Log(&table)
+	cases, inTime, at12 := 0, 0, 0
+	for _, x := range shapes {
+		harmless := x.Truth == sim.Healthy || x.Truth == sim.Flaky
+		said := x.MaskedOutage
+		if strings.HasPrefix(x.Shape, "flaky 12 %") { // an hour in sixty or so is called masked: docs/detector.md
+			at12, said = at12+said, 0
+		}
+		if harmless && said+x.Outage > 0 || x.Truth == sim.Outage && x.Outage < x.Cases || x.MostPages > 2 {
+			t.Errorf("drawn worlds: %+v", x)
+		}
+		cases, inTime = cases+x.Large, inTime+x.InTime
+	}
+	if at12 > 3 {
+		t.Errorf("%d of 48 flaky worlds were called masked", at12)
+	}
+	if cases < 50 || float64(inTime) < 0.85*float64(cases) {
+		t.Errorf("of %d drawn masked outages %d were found in time", cases, inTime)
 	}
 	quiet, err := runMonths(t.Context(), []quietMonth{{seed: 7, series: monthSeries, perMinute: 8, length: 3 * 24 * time.Hour}}, 1, detect.Options{})
 	if err != nil || len(quiet.pages) > 0 || quiet.evaluations < 300_000 {

@@ -68,6 +68,7 @@ func randomSample(r *rand.Rand, k detect.Key, at time.Time) detect.Sample {
 		FirstAttempts: n, FirstSuccesses: n - retries, FailedAttempts: retries,
 	}
 	s.Window.Delivered, s.Window.P50MS, s.Window.P99MS = n, 1500+r.Int64N(900), 9000+r.Int64N(9000)
+	s.Window.P25MS, s.Window.AnswerP50MS, s.Window.AnswerP99MS, s.Window.AnswerMS = s.Window.P50MS/2, s.Window.P50MS, s.Window.P99MS, s.Window.P50MS
 	s.Recent = s.Window
 	for i := range s.Slots {
 		s.Slots[i] = detect.Counts{Operations: n / 8, Attempts: n/8 + retries/4, UpstreamCalls: n/8 + retries/4, FirstAttempts: n / 8, FirstSuccesses: n / 8}

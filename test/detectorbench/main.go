@@ -18,18 +18,20 @@ import (
 	"time"
 
 	"github.com/retrylens/retrylens/internal/detect"
+	"github.com/retrylens/retrylens/internal/sim"
 )
 
 func main() {
 	half := flag.String("half", "report", "seeds: report, or tune to choose thresholds by")
 	seeds := flag.Int("seeds", 8, "of each kind, size and rate of masked outages; others have a third")
+	shapes := flag.Int("shapes", 3, "seeds of each kind, history and rate of worlds whose figures are drawn")
 	months := flag.Int("months", 3, "quiet months of 20 series")
 	joint := flag.Float64("joint", 0, "detect.Options.Joint, to tune it; 0 = the default")
 	only := flag.String("only", "", "kinds, comma-separated; none = all")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "goroutines")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, os.Stderr, config{*half, *seeds, *months, *workers, *only, detect.Options{Joint: *joint}})
+	err := run(ctx, os.Stdout, os.Stderr, config{*half, *seeds, *shapes, *months, *workers, *only, detect.Options{Joint: *joint}})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "detectorbench:", err)
@@ -38,15 +40,16 @@ func main() {
 }
 
 type config struct {
-	half                   string
-	seeds, months, workers int
-	only                   string
-	o                      detect.Options
+	half                           string
+	seeds, shapes, months, workers int
+	only                           string
+	o                              detect.Options
 }
 
 // report is the line of JSON.
 type report struct {
 	*score
+	Shapes  []shapeScore    `json:"drawn_worlds"`
 	Months  monthsReport    `json:"quiet_months"`
 	CPU     []cpuResult     `json:"rounds,omitempty"`
 	Targets map[string]bool `json:"targets"`
@@ -83,6 +86,10 @@ func run(ctx context.Context, out, table io.Writer, c config) error {
 	}
 	r := report{score: scoreOf(c.half, results)}
 	r.table(table)
+	if r.Shapes, err = runShapes(ctx, shapesOf(first+800_000, c.shapes), c.workers, c.o); err != nil {
+		return err
+	}
+	shapeTable(table, r.Shapes)
 	if r.Months, err = quietMonths(ctx, first, c); err != nil {
 		return err
 	}
@@ -123,6 +130,9 @@ func (r *report) targets() map[string]bool {
 		"never_masked_outage_of_healthy_or_flaky": r.Never == 0,
 		"at_most_1_false_page_a_month":            r.Months.PerMonth <= 1,
 	}
+	t["never_masked_outage_of_drawn_worlds_that_are_none"] = !slices.ContainsFunc(r.Shapes, func(x shapeScore) bool {
+		return x.MaskedOutage > 0 && (x.Truth == sim.Healthy || x.Truth == sim.Flaky)
+	})
 	for _, c := range r.CPU {
 		if c.Series == 2000 {
 			t["2000_series_1_second_cpu_a_round"] = c.WorstMS <= 1000

@@ -1,6 +1,10 @@
 package replay
 
-import "github.com/retrylens/retrylens/internal/detect"
+import (
+	"time"
+
+	"github.com/retrylens/retrylens/internal/detect"
+)
 
 // Evaluate hands the samples of the moment to a detector, and what it says to look. Of a
 // state that pages the contributors and an example are filled in when it begins.
@@ -19,8 +23,14 @@ func (w *Window) Evaluate(d *detect.Detector, look func(*detect.Evaluation)) err
 		}
 		look(&e)
 	})
+	if w.at%forgetAfter == 0 {
+		d.Forget(w.At().Add(-rememberFor))
+	}
 	return failed
 }
+
+// rememberFor is how long the detector keeps what it has learned of a series that ended.
+const rememberFor = 14 * 24 * time.Hour
 
 // contributors of a series, and the operation that took most calls; of equal ones the
 // first to start.

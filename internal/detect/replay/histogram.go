@@ -16,36 +16,30 @@ type histogram struct {
 	counts [buckets]int32
 	blocks [buckets / blockSize]int32
 	n      int64
+	answer int64 // sum of latencies less retry taxes
 }
 
-func (h *histogram) add(indices []uint16) {
+func (h *histogram) add(indices []uint16, answers int64) {
 	for _, i := range indices {
 		h.counts[i]++
 		h.blocks[i/blockSize]++
 	}
-	h.n += int64(len(indices))
+	h.n, h.answer = h.n+int64(len(indices)), h.answer+answers
 }
 
-func (h *histogram) remove(indices []uint16) {
+func (h *histogram) remove(indices []uint16, answers int64) {
 	for _, i := range indices {
 		h.counts[i]--
 		h.blocks[i/blockSize]--
 	}
-	h.n -= int64(len(indices))
+	h.n, h.answer = h.n-int64(len(indices)), h.answer-answers
 }
 
 // fill writes the quantiles of what has been added.
-func (h *histogram) fill(v *detect.View) {
-	v.Delivered = h.n
-	if h.n == 0 {
-		return
-	}
-	v.P50MS, v.P99MS = h.nearestRank(50), h.nearestRank(99)
-}
+func (h *histogram) fill(v *detect.View) { v.SetLatencies(h.n, h.nearestRank, h.answer) }
 
-// nearestRank is sorted[ceil(percent·n/100) − 1].
-func (h *histogram) nearestRank(percent int64) int64 {
-	rank := (percent*h.n + 99) / 100 // from 1
+// nearestRank is sorted[rank − 1].
+func (h *histogram) nearestRank(rank int64) int64 {
 	block, seen := 0, int64(0)
 	for seen+int64(h.blocks[block]) < rank {
 		seen += int64(h.blocks[block])
@@ -56,6 +50,11 @@ func (h *histogram) nearestRank(percent int64) int64 {
 		i++
 	}
 	return metrics.SketchValue(uint16(i)) //nolint:gosec // a bucket
+}
+
+// answerOf an operation is its latency less its retry tax, both as sketches keep them.
+func answerOf(latency int32, taxMS int64) int64 {
+	return metrics.SketchValue(uint16(latency)) - metrics.SketchValue(metrics.SketchIndexSigned(taxMS)) //nolint:gosec // a bucket
 }
 
 // bucketOf a latency. A negative one, of clocks that disagree, counts as 0.

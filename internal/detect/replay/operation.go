@@ -23,6 +23,7 @@ type operation struct {
 	counted bool    // in its slot
 	detect.Counts
 	latency int32 // bucket, noLatency without
+	answer  int64 // ms; 0 without a latency
 	classes []string
 }
 
@@ -38,6 +39,7 @@ func (op *operation) reset() {
 func (op *operation) add(a *retrylens.Attempt) {
 	op.records = append(op.records, *a)
 	op.classes, op.Counts, op.latency = op.classes[:0], detect.Counts{}, noLatency
+	op.answer = 0
 	if len(op.records) == 1 {
 		op.single(&op.records[0])
 	} else {
@@ -59,6 +61,7 @@ func (op *operation) fold() {
 	op.Counts = detect.CountsOf(&c)
 	if o.LatencyMS.Set {
 		op.latency = bucketOf(o.LatencyMS.Value)
+		op.answer = answerOf(op.latency, o.RetryTaxMS.Value)
 	}
 	for i := range o.Records {
 		if r := &o.Records[i]; r.Counted && r.ErrorClass != "" {
@@ -86,7 +89,9 @@ func (op *operation) single(a *retrylens.Attempt) {
 		DuplicatesServed: one(a.Outcome == retrylens.OutcomeReplayed), DuplicatesRefused: one(a.Outcome == retrylens.OutcomeInFlight),
 	}
 	if full && a.DurationMS.Set {
-		op.latency = bucketOf(a.EndUnixMS() - op.startMS)
+		latency := a.EndUnixMS() - op.startMS
+		op.latency = bucketOf(latency)
+		op.answer = answerOf(op.latency, max(0, latency-a.DurationMS.Value))
 	}
 	if a.ErrorClass != "" {
 		op.classes = append(op.classes, string(a.ErrorClass))

@@ -8,8 +8,9 @@ import (
 
 // series is a ring of slots of one series.
 type series struct {
-	key   detect.Key
-	slots [ring]slot
+	key    detect.Key
+	newest int64 // slot of its latest operation
+	slots  [ring]slot
 }
 
 // slot is what is known of the operations that start in one interval.
@@ -17,6 +18,7 @@ type slot struct {
 	index int64 // since the epoch; a slot of another index is an old one
 	detect.Counts
 	latencies []uint16 // buckets of metrics.Sketch, in no order
+	answers   int64    // ms: their sum less retry taxes
 	classes   []classCount
 }
 
@@ -54,6 +56,7 @@ func (e *slot) count(op *operation, sign int64) {
 		e.latencies[i] = e.latencies[last]
 		e.latencies = e.latencies[:last]
 	}
+	e.answers += sign * op.answer
 	for _, class := range op.classes {
 		e.countClass(class, sign)
 	}

@@ -79,8 +79,23 @@ func (w *Window) count(op *operation, sign int64) {
 	if op.series == nil || op.series.key != op.key {
 		op.series = w.seriesOf(op.key)
 	}
+	op.series.newest = max(op.series.newest, op.slot)
 	op.series.at(op.slot).count(op, sign)
 	w.series[detect.All].at(op.slot).count(op, sign)
+}
+
+// forgetAfter is for how many moments a series is kept, and has an empty sample, after its
+// last operation: longer than any state outlives its operations.
+const forgetAfter = int64(time.Hour / detect.Interval)
+
+// forget drops the series that have ended.
+func (w *Window) forget() {
+	for k, s := range w.series {
+		if k != detect.All && s.newest < w.at-forgetAfter {
+			delete(w.series, k)
+			w.sorted = nil
+		}
+	}
 }
 
 func (w *Window) seriesOf(k detect.Key) *series {
@@ -105,13 +120,16 @@ func (w *Window) Advance() {
 		n++
 	}
 	w.arrived = w.arrived[n:]
+	if w.at%forgetAfter == 0 {
+		w.forget()
+	}
 }
 
 // empty tells that no operation is known, not even one that is too old to count.
 func (w *Window) empty() bool { return len(w.operations) == 0 }
 
-// Samples calls fn with the sample of all, then of every series that has been seen, in
-// order. A sample is valid until fn returns.
+// Samples calls fn with the sample of all, then of every series that has been seen in the last
+// hour, in order. A sample is valid until fn returns.
 func (w *Window) Samples(fn func(*detect.Sample)) {
 	if w.sorted == nil {
 		for _, s := range w.series {
@@ -134,7 +152,7 @@ func (w *Window) sample(s *series, to *detect.Sample) {
 		if slot := s.filled(i); slot != nil {
 			to.Window.Add(&slot.Counts, 1)
 			to.Slots[i-first] = slot.Counts
-			w.quantiles.add(slot.latencies)
+			w.quantiles.add(slot.latencies, slot.answers)
 			slot.addClasses(to)
 			if i >= recent {
 				to.Recent.Add(&slot.Counts, 1)
@@ -147,7 +165,7 @@ func (w *Window) sample(s *series, to *detect.Sample) {
 	w.quantiles.fill(&to.Window)
 	for i := first; i < w.at; i++ {
 		if slot := s.filled(i); slot != nil {
-			w.quantiles.remove(slot.latencies)
+			w.quantiles.remove(slot.latencies, slot.answers)
 		}
 	}
 }

@@ -68,6 +68,30 @@ func TestOperationsMoveBetweenSeries(t *testing.T) {
 	}
 }
 
+// TestSeriesThatEndedAreDropped: a history in which models come and go takes the memory of
+// those that are there.
+func TestSeriesThatEndedAreDropped(t *testing.T) {
+	most, samples := 0, 0
+	f := feed(t, replay.Options{Hold: time.Minute, OnMoment: func(w *replay.Window) error {
+		samples = 0
+		w.Samples(func(*detect.Sample) { samples++ })
+		most = max(most, samples)
+		return nil
+	}})
+	for i := range 3000 { // a model a minute
+		at := histories.Base.Add(time.Duration(i) * time.Minute)
+		a := retrylens.Attempt{
+			Tenant: "t", LogicalID: fmt.Sprint(i), OperationStartedAt: at, Provider: "p", Model: fmt.Sprint("m", i), StartedAt: at,
+			DurationMS: retrylens.Some[int64](2000), Outcome: retrylens.OutcomeSuccess,
+		}
+		a.Normalize()
+		add(t, f, &a)
+	}
+	if err := f.Close(); err != nil || most > 130 || most < 10 {
+		t.Errorf("%v: %d series at once, want those of two hours at most", err, most)
+	}
+}
+
 func feed(t *testing.T, o replay.Options) *replay.Feed {
 	t.Helper()
 	f, err := replay.NewFeed(o)
@@ -150,13 +174,23 @@ func keyOf(row metrics.Row) detect.Key {
 
 func sameView(t *testing.T, what string, got detect.View, row metrics.Row) {
 	t.Helper()
-	want := detect.View{Counts: detect.CountsOf(&row.Counters), Delivered: int64(row.Samples.Latency.Count())}
-	if want.Delivered > 0 {
-		want.P50MS, want.P99MS = sketched(row.Latency.P50.Value), sketched(row.Latency.P99.Value)
+	want := detect.View{Counts: detect.CountsOf(&row.Counters)}
+	n := int64(row.Samples.Latency.Count())
+	want.SetLatencies(n, func(rank int64) int64 {
+		ms, _ := row.Samples.Latency.Quantile((float64(rank) - 0.5) / float64(n))
+		return sketched(ms)
+	}, answers(row.Samples))
+	if n > 0 && (want.P50MS != sketched(row.Latency.P50.Value) || want.P99MS != sketched(row.Latency.P99.Value)) {
+		t.Errorf("%s: %+v are not the report's %+v", what, want.Latencies, row.Latency)
 	}
 	if got != want {
 		t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
 	}
+}
+
+func answers(s *metrics.Samples) (sum int64) {
+	s.Latency.Each(func(index uint16, n uint64) { sum += int64(n) * max(0, metrics.SketchValue(index)) })
+	return sum - s.RetryTax.Sum()
 }
 
 // sketched is a latency as the window keeps it: a negative one as 0.
