@@ -47,8 +47,10 @@ type Handle struct {
 	next      int32
 	used      [2]uint64 // of the numbers from base on
 	startedAt time.Time
-	persisted bool
 	id        string // where the caller gave none
+
+	persist   sync.Mutex // not mu: Persist may ask for the operation's ID
+	persisted bool
 }
 
 type contextKey struct{}
@@ -143,8 +145,8 @@ func (h *Handle) Persist(ctx context.Context) error {
 	if h.op.Persist == nil {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.persist.Lock()
+	defer h.persist.Unlock()
 	if h.persisted {
 		return nil
 	}

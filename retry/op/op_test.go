@@ -70,6 +70,18 @@ func TestPersistOnce(t *testing.T) {
 	}
 }
 
+// TestPersistMayAskForTheOperation: what is kept beside the key, the operation itself tells.
+func TestPersistMayAskForTheOperation(t *testing.T) {
+	kept := ""
+	ctx := op.With(t.Context(), op.Operation{Key: "k", Persist: func(ctx context.Context, _ string) error {
+		kept = op.From(ctx).ID()
+		return nil
+	}})
+	if err := op.From(ctx).Persist(ctx); err != nil || kept == "" || kept != op.From(ctx).ID() {
+		t.Errorf("%q, %v", kept, err)
+	}
+}
+
 func ExampleWith() {
 	ctx := op.With(context.Background(), op.Operation{Name: "summarise", Key: keys.Derive("summary", "document 7")})
 	fmt.Println(op.From(ctx).Operation().Name, op.From(context.Background()) == nil)

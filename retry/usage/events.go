@@ -1,11 +1,14 @@
 package usage
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // lines is the state of reading server-sent events.
 type lines struct {
 	at       lineState
-	head     [8]byte // the beginning of the line
+	head     [12]byte // the beginning of the line
 	nHead    int
 	name     [32]byte // of the event
 	nName    int
@@ -100,6 +103,9 @@ func (r *Reader) head(p []byte) []byte {
 func (r *Reader) fieldNamed(name string) {
 	s := &r.sse
 	s.at = lineOther
+	if r.seen.events == 0 {
+		name = strings.TrimPrefix(name, "\ufeff") // a stream may begin with a byte order mark
+	}
 	switch name {
 	case "data":
 		r.dataBegins()

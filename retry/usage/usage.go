@@ -30,6 +30,7 @@ type field uint8
 
 const (
 	fInput       field     = iota // input without its kind told: see cacheRead and cacheWrite
+	fPrompt                       // all of the input: OpenAI's name, whoever uses it
 	fOutput                       // output, reasoning included
 	fCached                       // part of the input
 	fCacheRead                    // beside the input (Anthropic, Bedrock)
@@ -51,7 +52,9 @@ const (
 // fieldOf finds a member of a usage object.
 func fieldOf(key []byte) field {
 	switch string(key) {
-	case "prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens", "inputTokenCount", "prompt_token_count", "inputTextTokenCount", "prompt_eval_count":
+	case "prompt_tokens":
+		return fPrompt
+	case "input_tokens", "promptTokenCount", "inputTokens", "inputTokenCount", "prompt_token_count", "inputTextTokenCount", "prompt_eval_count":
 		return fInput
 	case "completion_tokens", "output_tokens", "outputTokens", "outputTokenCount", "generation_token_count", "tokenCount", "eval_count":
 		return fOutput
@@ -121,7 +124,7 @@ func parseCount(text []byte) (int64, bool) {
 // candidates, OpenAI everything inside.
 func (c *counts) tokens() Tokens {
 	var t Tokens
-	t.Prompt = c.sum(fInput, fCacheRead, fCacheWrite, fToolPrompt)
+	t.Prompt = c.input()
 	t.Completion = c.output()
 	t.CachedPrompt = c.first(fCacheRead, fCached)
 	t.CacheWrite = c.first(fCacheWrite, fWrite)
@@ -134,6 +137,15 @@ func (c *counts) tokens() Tokens {
 	}
 	t.fit()
 	return t
+}
+
+// input: gateways that speak OpenAI's format for Anthropic's models (LiteLLM) report a
+// total and, under Anthropic's names, parts of it; a total that is less than its parts is none.
+func (c *counts) input() retrylens.Opt[int64] {
+	if c.set[fPrompt] && c.f[fPrompt] >= c.f[fCacheRead]+c.f[fCacheWrite] {
+		return c.first(fPrompt)
+	}
+	return c.sum(fPrompt, fInput, fCacheRead, fCacheWrite, fToolPrompt)
 }
 
 func (c *counts) output() retrylens.Opt[int64] {
