@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"sync"
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/retry"
@@ -24,28 +26,52 @@ func (x *exchange) Read(p []byte) (int, error) {
 		x.finish(x.broke)
 		return 0, x.broke
 	}
+	x.awaits()
 	n, err := x.from.Read(p)
-	if n > 0 && x.handed {
-		x.mu.Lock()
-		if !x.ended {
-			x.passed(p[:n])
-		}
-		x.mu.Unlock()
-	}
+	x.got(p[:n])
 	if err != nil {
-		if fired := x.fired(); fired != nil && !errors.Is(err, io.EOF) {
-			err = errors.Join(fired, err)
-		}
-		x.broke = err // for those who read on
+		err = x.breaks(err)
 		x.finish(err)
 	}
 	return n, err
 }
 
-func (x *exchange) fired() error {
+// awaits: the caller wants more of a stream. While it is elsewhere no gap grows.
+func (x *exchange) awaits() {
+	if !x.handed || !x.stream() {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.watchFired()
+	if !x.ended {
+		x.watch.resume()
+	}
+}
+
+// got p, the next bytes of an answer, for its caller.
+func (x *exchange) got(p []byte) {
+	if !x.handed {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	if content := x.passed(p); x.stream() {
+		x.watch.pause(content)
+	}
+}
+
+// breaks notes why reading ended, for those who read on.
+func (x *exchange) breaks(err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if fired := x.watchFired(); fired != nil && !errors.Is(err, io.EOF) {
+		err = errors.Join(fired, err)
+	}
+	x.broke = err
+	return err
 }
 
 var errClosed = errors.New("retryhttp: the caller closed the answer")
@@ -54,6 +80,43 @@ var errClosed = errors.New("retryhttp: the caller closed the answer")
 func (x *exchange) Close() error {
 	x.finish(errClosed)
 	return nil
+}
+
+// answers are those that were handed over and have not ended. They are a list
+// through themselves, since every attempt is one of them for a while.
+type answers struct {
+	mu    sync.Mutex
+	first *exchange
+}
+
+func (o *answers) add(x *exchange) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if x.after = o.first; x.after != nil {
+		x.after.before = x
+	}
+	o.first = x
+}
+
+func (o *answers) remove(x *exchange) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if x.before != nil {
+		x.before.after = x.after
+	} else {
+		o.first = x.after
+	}
+	if x.after != nil {
+		x.after.before = x.before
+	}
+	x.before, x.after = nil, nil
+}
+
+// any of them, nil if there is none.
+func (o *answers) any() *exchange {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.first
 }
 
 // finish ends the attempt once: err is io.EOF, why reading failed, or errClosed.
@@ -69,6 +132,7 @@ func (x *exchange) finish(err error) {
 		x.close()
 		return
 	}
+	x.c.t.open.remove(x)
 	res := x.outcome(err)
 	x.close()
 	x.mu.Unlock()
@@ -81,10 +145,15 @@ func (x *exchange) outcome(err error) retry.Result {
 		x.reader.End()
 		err = nil
 	}
+	if x.status == http.StatusSwitchingProtocols { // delivered; what follows is another protocol's
+		x.endOfTry()
+		return retry.Result{Delivered: true, Value: x}
+	}
 	if (err == nil || x.reader.Complete()) && x.success() {
 		x.endOfTry()
 		return retry.Result{Delivered: true, Value: x}
 	}
+	err = x.leaving(err)
 	left := errors.Is(err, errClosed) || errors.Is(err, context.Canceled) && x.watchFired() == nil
 	if left && x.reader.Telling() == nil {
 		x.endOfTry()

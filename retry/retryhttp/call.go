@@ -22,6 +22,7 @@ type call struct {
 	h        *op.Handle
 	body     body
 	layer    layer
+	path     string // of the request, which is the caller's again once the answer has ended
 	provider string
 	gateway  bool
 	key      string // as sent, "" = unkeyed
@@ -61,7 +62,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // begin reads the request: body, operation, key.
 func (t *Transport) begin(r *http.Request) (*call, error) {
-	c := &call{t: t, req: r, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
+	c := &call{t: t, req: r, path: r.URL.Path, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
 	if err := c.body.read(r, t.o.MaxBody); err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (c *call) operation() retry.Op {
 		FirstAttempt: c.number, Cause: c.cause, Discard: discard, Value: c}
 	if o.HedgeSafe { // a stream is never hedged
 		c.body.complete()
-		e.Stream = c.body.info.Stream || streamPath(c.req.URL.Path)
+		e.Stream = c.body.info.Stream || streamPath(c.path)
 		e.HedgeSafe = c.body.rest == nil
 	}
 	if c.t.o.Refresh != nil {

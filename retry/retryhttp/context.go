@@ -54,5 +54,6 @@ func (x *exchange) context(parent context.Context) context.Context {
 		return &x.ctx
 	}
 	x.ctx.hooks = httptrace.ContextClientTrace(parent)
-	return httptrace.WithClientTrace(&x.ctx, &x.tracer.hooks)
+	hooks := x.tracer.hooks // a copy: the caller's are written into it, and the tracer serves others afterwards
+	return httptrace.WithClientTrace(&x.ctx, &hooks)
 }

@@ -43,6 +43,8 @@ type exchange struct {
 	inFlight bool // the gateway: the key is being executed
 	mismatch bool // the gateway: the key was used with another body
 
+	before, after *exchange // in the transport's list of open answers
+
 	mu    sync.Mutex // of the end, which Read and Close may race for
 	ended bool
 
@@ -81,10 +83,19 @@ func (x *exchange) send(ctx context.Context) retry.Result {
 	x.resp, x.status, x.from = resp, resp.StatusCode, resp.Body
 	x.format = usage.FormatOf(first(resp.Header, "Content-Type"), first(resp.Header, "Content-Encoding"))
 	resp.Body = x
+	if w, ok := x.from.(io.Writer); ok && x.status == http.StatusSwitchingProtocols {
+		resp.Body = upgraded{x, w}
+	}
 	if x.status >= 400 {
 		return x.errorStatus()
 	}
 	return x.answer()
+}
+
+// upgraded is the connection after 101, which its caller writes to as well.
+type upgraded struct {
+	*exchange
+	io.Writer
 }
 
 // unsent: the body could not be had again.
@@ -98,9 +109,21 @@ func (x *exchange) unsent(err error) retry.Result {
 func (x *exchange) noAnswer(err error) retry.Result {
 	if fired := x.watch.fired(); fired != nil {
 		err = errors.Join(fired, err)
+	} else {
+		err = x.leaving(err)
 	}
 	x.close()
 	return x.result(err, classify.Failure{})
+}
+
+// leaving makes it plain that err is the caller's leaving: of a context that is done the
+// library may return the cause alone, and that can be any error.
+func (x *exchange) leaving(err error) error {
+	caller := x.ctx.values
+	if gone := caller.Err(); gone != nil && err != nil && !errors.Is(err, gone) && errors.Is(err, context.Cause(caller)) {
+		return errors.Join(gone, err)
+	}
+	return err
 }
 
 // result of a failed attempt. f tells what was seen beyond the error.
@@ -169,7 +192,11 @@ func (x *exchange) answer() retry.Result {
 	if hold > 0 && !x.await(hold, x.stream()) {
 		return x.failedEarly()
 	}
+	if x.stream() {
+		x.watch.pause(false)
+	}
 	x.handed = true
+	x.c.t.open.add(x)
 	return retry.Result{HandedOver: true, Value: x}
 }
 
@@ -185,7 +212,9 @@ func (x *exchange) await(limit int, stream bool) bool {
 		}
 		n, err := x.from.Read(x.prefix[len(x.prefix):cap(x.prefix)])
 		x.prefix = x.prefix[:len(x.prefix)+n]
-		x.passed(x.prefix[len(x.prefix)-n:])
+		if x.passed(x.prefix[len(x.prefix)-n:]) {
+			x.watch.feed()
+		}
 		x.broke = err
 	}
 	if stream && x.reader.Events() > 0 {
@@ -198,14 +227,14 @@ func (x *exchange) await(limit int, stream bool) bool {
 	return errors.Is(x.broke, io.EOF) && x.success()
 }
 
-// passed has p, the next bytes of the answer, read in passing.
-func (x *exchange) passed(p []byte) {
+// passed has p, the next bytes of the answer, read in passing, and tells whether content
+// was in it.
+func (x *exchange) passed(p []byte) bool {
 	x.length += int64(len(p))
 	x.reader.Write(p)
-	if n := x.reader.Contents(); n != x.contents {
-		x.contents = n
-		x.watch.feed()
-	}
+	before := x.contents
+	x.contents = x.reader.Contents()
+	return x.contents != before
 }
 
 // failedEarly: the answer failed before anything of it was handed over.
@@ -249,6 +278,7 @@ func (x *exchange) verdict(err error) retry.Result {
 	if fired := x.watchFired(); fired != nil && err != nil {
 		err = fired
 	}
+	err = x.leaving(err)
 	r := x.reader
 	f := classify.Failure{Stream: x.stream(), StreamComplete: r.Complete(), ContentReceived: r.Answered() || err != nil && r.Content(), Body: r.Telling()}
 	if f.Body == nil && !f.Stream {

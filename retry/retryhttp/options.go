@@ -74,6 +74,7 @@ type Transport struct {
 	layers   layers
 	models   names
 	watches  watchPool
+	open     answers
 }
 
 // New returns a transport, or an error that names an option that is out of range.
@@ -120,9 +121,13 @@ func (t *Transport) Client() *http.Client { return &http.Client{Transport: t} }
 func (t *Transport) CloseIdleConnections() { t.bases.closeIdle() }
 
 // Close waits until the losers of hedges have ended and closes idle connections. It is
-// called after the last answer was read, before the emitter's Close.
+// called after the last answer was read, before the emitter's Close. An answer whose body
+// was neither read to its end nor closed is closed, so that its record is not lost.
 func (t *Transport) Close(ctx context.Context) error {
 	err := t.engine.Close(ctx)
+	for x := t.open.any(); x != nil; x = t.open.any() {
+		x.finish(errClosed)
+	}
 	t.CloseIdleConnections()
 	return err
 }

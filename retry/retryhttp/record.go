@@ -59,7 +59,7 @@ func (x *exchange) fill(a *retrylens.Attempt) {
 	o := c.h.Operation()
 	a.LogicalID, a.OperationStartedAt, a.Attempt, a.Cause = o.ID, c.started, x.number, x.cause
 	a.Tenant, a.Service, a.Environment = or(o.Tenant, c.t.o.Tenant), or(o.Service, c.t.o.Service), or(o.Environment, c.t.o.Environment)
-	a.Operation, a.Provider, a.Endpoint, a.Attributes = o.Name, x.at.Provider, c.req.URL.Path, o.Attributes
+	a.Operation, a.Provider, a.Endpoint, a.Attributes = o.Name, x.at.Provider, c.path, o.Attributes
 	a.IdempotencyKey = c.key
 	a.StartedAt = x.start
 	a.DurationMS = retrylens.Some(max(0, x.end.Sub(x.start).Milliseconds()))
@@ -172,10 +172,10 @@ func (x *exchange) Complete(a *retrylens.Attempt) {
 	c.body.complete()
 	a.LogicalID = c.h.ID()
 	a.Fingerprint = c.body.fingerprint
-	if a.Model = modelOf(c.req.URL.Path); a.Model == "" {
+	if a.Model = modelOf(c.path); a.Model == "" {
 		a.Model = c.t.models.get(c.body.info.Model)
 	}
-	a.Stream = a.Stream || c.body.info.Stream || streamPath(c.req.URL.Path)
+	a.Stream = a.Stream || c.body.info.Stream || streamPath(c.path)
 	if p := c.t.o.Prices; p != nil && !a.CostUSD.Set && (a.UsageSource == "" || a.UsageSource == retrylens.UsageProvider || a.UsageSource == retrylens.UsagePartial) {
 		if m, ok := p.Cost(a); ok {
 			a.CostUSD, a.CostSource = retrylens.Some(m), retrylens.CostPriceBook

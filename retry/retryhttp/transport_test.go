@@ -361,16 +361,6 @@ func TestHold(t *testing.T) {
 	}
 }
 
-func TestCallerLeaves(t *testing.T) {
-	r := start(t, script(step{Break: fakeprovider.Hang}), nil)
-	ctx, cancel := context.WithCancel(keyed())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, _, err := r.post(ctx, chat, whole); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	r.want(line{0, first, retrylens.OutcomeAbandoned, "cancelled", 0, 1, none, "caller_gone", -1, -1, "unknown"})
-}
-
 // TestPersist: the key is kept before the first byte is sent, or nothing is sent.
 func TestPersist(t *testing.T) {
 	r := start(t, script(step{Status: 503}, step{}), nil)

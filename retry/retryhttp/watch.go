@@ -11,7 +11,8 @@ import (
 )
 
 // watch ends an attempt that takes too long: the time to response headers or to the
-// whole answer first, the gap between content events of a stream afterwards. It is
+// whole answer first, the gap between content events of a stream afterwards, of which only
+// the time counts that the caller waited for more: it may take as long over an event as it likes. It is
 // clock.Watch without what that allocates. Watches, with their timer and their context,
 // serve one attempt after the other as long as none of them was cancelled; the timer is
 // left running in between and looks, when it fires, whether anything is due.
@@ -20,9 +21,11 @@ type watch struct {
 	end    context.CancelCauseFunc
 	timer  clock.Timer
 	clock  clock.Clock
-	base   time.Time    // all times below count from it
-	leaves func()       // the caller's context is done
-	fed    atomic.Int64 // the last content
+	base   time.Time     // all times below count from it
+	leaves func()        // the caller's context is done
+	fed    atomic.Int64  // the last content
+	away   atomic.Bool   // nobody waits for the stream
+	waited time.Duration // of the present gap, while away
 
 	mu     sync.Mutex
 	parent context.Context // the caller's; nil = not in use
@@ -48,6 +51,7 @@ func (p *watchPool) start(parent context.Context, limit time.Duration) *watch {
 		w.life, w.end = context.WithCancelCause(context.Background())
 		w.leaves = w.parentLeaves
 	}
+	w.away.Store(false)
 	w.mu.Lock()
 	now := w.now()
 	w.parent, w.gap, w.cause, w.due = parent, 0, nil, now+limit
@@ -119,6 +123,23 @@ func (w *watch) stream(gap time.Duration) {
 // feed says that content has come.
 func (w *watch) feed() { w.fed.Store(int64(w.now())) }
 
+// pause stops the present gap; content = it is over.
+func (w *watch) pause(content bool) {
+	w.waited = 0
+	if !content {
+		w.waited = w.now() - time.Duration(w.fed.Load())
+	}
+	w.away.Store(true)
+}
+
+// resume goes on with the gap.
+func (w *watch) resume() {
+	if w.away.Load() {
+		w.fed.Store(int64(w.now() - w.waited))
+		w.away.Store(false)
+	}
+}
+
 func (w *watch) fire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,6 +149,11 @@ func (w *watch) fire() {
 	}
 	due, cause := w.due, retry.ErrAttemptTimeout
 	if w.gap > 0 {
+		if w.away.Load() {
+			now := w.now()
+			w.arm(now, now+w.gap)
+			return
+		}
 		due, cause = time.Duration(w.fed.Load())+w.gap, retry.ErrGapTimeout
 	}
 	if now := w.now(); now < due {

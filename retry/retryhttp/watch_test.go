@@ -53,6 +53,39 @@ func TestWatchGaps(t *testing.T) {
 	p.release(w, true)
 }
 
+// TestWatchOfASlowCaller: what the caller does between its reads is no gap of the provider,
+// and does not make one shorter.
+func TestWatchOfASlowCaller(t *testing.T) {
+	c := clock.NewFake(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+	p := &watchPool{clock: c}
+	w := p.start(context.Background(), 10*time.Second)
+	w.stream(4 * time.Second)
+	for range 5 {
+		c.Advance(3 * time.Second)
+		w.pause(true)
+		c.Advance(time.Hour)
+		w.resume()
+	}
+	for range 3 { // keep-alives
+		c.Advance(time.Second)
+		w.pause(false)
+		c.Advance(time.Hour)
+		w.resume()
+	}
+	c.Advance(time.Second - 1)
+	if w.life.Err() != nil {
+		t.Fatal("ended early")
+	}
+	c.Advance(1)
+	if !errors.Is(context.Cause(w.life), retry.ErrGapTimeout) {
+		t.Fatalf("%v", context.Cause(w.life))
+	}
+	p.release(w, true)
+	if w = p.start(context.Background(), 10*time.Second); w.away.Load() {
+		t.Error("the next attempt begins as a slow caller's")
+	}
+}
+
 // TestWatchOfACallerThatLeaves: its life ends with the caller's cause and is not used again.
 func TestWatchOfACallerThatLeaves(t *testing.T) {
 	p := &watchPool{clock: clock.Real()}
