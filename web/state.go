@@ -60,7 +60,7 @@ func readState(r *http.Request, now time.Time, window string) (*state, error) {
 	for _, name := range s.known() {
 		for _, key := range []string{name, query.GrafanaPrefix + name} {
 			for _, v := range given[key] {
-				all := key != name && v == query.GrafanaAll
+				all := key != name && query.IsGrafanaAll(v)
 				if v != "" && !all && !slices.Contains(s.values[name], v) {
 					s.values[name] = append(s.values[name], v)
 				}

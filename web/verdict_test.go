@@ -145,7 +145,7 @@ func FuzzState(f *testing.F) {
 
 // TestGrafanasLinksAreRead: its names of variables, and its word for all of them.
 func TestGrafanasLinksAreRead(t *testing.T) {
-	raw := "var-provider=openai&var-provider=a%20b&var-tenant=%24__all&from=1764288000000&to=1764291600000&var-datasource=x"
+	raw := "var-provider=openai&var-provider=a%20b&var-tenant=%24__all&var-model=All&from=1764288000000&to=1764291600000&var-datasource=x"
 	s, err := readState(&http.Request{URL: &url.URL{Path: "/", RawQuery: raw}}, time.Now(), "now-1h")
 	if err != nil {
 		t.Fatal(err)

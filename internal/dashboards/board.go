@@ -80,7 +80,7 @@ func (b *board) entries(w uint32, title, figure string) {
 	p := stacked(panel{title: title, about: b.about(figure), unit: unitOf(figure), targets: b.source.entries(figure)}.series(b.plugin(), f.Keys...))
 	p.FieldConfig.Defaults.DisplayName = ptr("${__field.labels." + f.Label + "}")
 	if f.Label == "error_class" {
-		p.FieldConfig.Defaults.Links = []dashboard.DashboardLink{entryLink(f.Label)}
+		p.FieldConfig.Defaults.Links = []dashboard.DashboardLink{entryLink(f.Label, b.filters())}
 	}
 	b.put(w, 8, p)
 }
@@ -92,7 +92,7 @@ func (b *board) quantiles(w uint32, title, figure, note string) {
 
 // rows puts a table of figures by dimensions.
 func (b *board) rows(h uint32, title string, dimensions, figures []string) {
-	cols := append(groupColumns(dimensions), figureColumns(figures)...)
+	cols := append(groupColumns(dimensions, b.filters()), figureColumns(figures)...)
 	b.put(columns, h, panel{title: title + b.window(), about: b.about(figures...), unit: unitOf(figures[0])}.table(b.plugin(), b.source.rows(dimensions, figures...), cols...))
 }
 

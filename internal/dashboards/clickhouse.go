@@ -204,6 +204,8 @@ func chosenGroup(dimensions []string) string {
 	return "multiIf(" + strings.Join(append(terms, dimensions[0]), ", ") + ")"
 }
 
+func (clickhouse) filters() []string { return filters }
+
 func (clickhouse) variables() []dashboard.VariableModel {
 	out := []dashboard.VariableModel{
 		datasourceVariable(ClickHousePlugin),

@@ -22,6 +22,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"github.com/retrylens/retrylens/internal/dashboards"
+	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/query"
 )
 
@@ -286,11 +287,13 @@ func queries(d *dashboards.Dashboard) []string {
 // filled is what Grafana puts into links; a range of an hour.
 var filled = strings.NewReplacer("${ui}", "http://ui.example", "${__url_time_range}", "from=1764288000000&to=1764291600000", "${group}", "model",
 	`${__data.fields["name"]:percentencode}`, "a%20b%26c", `${__data.fields["tenant"]:percentencode}`, "t", `${__data.fields["provider"]:percentencode}`, "p%2F%27",
-	`${__data.fields["model"]:percentencode}`, "m%2Cn", "${__field.labels.error_class:percentencode}", "timeout")
+	`${__data.fields["model"]:percentencode}`, "m%2Cn", "${__field.labels.error_class:percentencode}", "timeout",
+	"${tenant:queryparam}", "var-tenant=t", "${provider:queryparam}", "var-provider=p%2F%27", "${model:queryparam}", "var-model=m%2Cn", "${service:queryparam}", "var-service=s", "${environment:queryparam}", "var-environment=All")
 
-// TestLinksAreUnderstood: the pages read the time range and the names that a link carries.
+// TestLinksAreUnderstood: the pages read the time range and the names that a link carries, the
+// filters of the dashboard among them.
 func TestLinksAreUnderstood(t *testing.T) {
-	wanted := map[string]string{"tenant": "t", "provider": "p/'", "model": "m,n"}
+	wanted := map[string]string{"tenant": "t", "provider": "p/'", "model": "m,n", "service": "s"}
 	rows, entries := 0, 0
 	each(t, func(t *testing.T, d *dashboards.Dashboard, text []byte) {
 		for _, m := range regexp.MustCompile(`"url": ("\$\{ui\}[^\n]*"),?\n`).FindAllSubmatch(text, -1) {
@@ -311,6 +314,11 @@ func TestLinksAreUnderstood(t *testing.T) {
 			}
 			if u.Query().Get("error_class") == "timeout" && u.Path == "/operations" {
 				entries++
+			}
+			for _, v := range d.Templating.List {
+				if dim := metrics.Dimension(v.Name); wanted[v.Name] != "" && len(q.Filters[dim]) == 0 && !strings.Contains(link, "${group}") {
+					t.Errorf("%s: the filter %s is lost", link, dim)
+				}
 			}
 			for dim, names := range q.Filters {
 				if want := wanted[string(dim)]; !slices.Equal(names, []string{want}) && !slices.Equal(names, []string{"a b&c"}) {

@@ -82,14 +82,14 @@ func (b *board) alerts() {
 func (b *board) states() {
 	p := prometheus{}
 	var matchers string
-	for _, l := range []string{"tenant", "provider", "model"} {
+	for _, l := range p.filters() {
 		matchers += ", " + l + "=~`${" + l + ":regex}`"
 	}
 	q := merged([]string{"holds"}, []string{"max by (" + labels + `, state) (retrylens_detector_state{state!~"healthy|flaky"` + matchers + "}) == 1"})
 	b.put(columns, 7, panel{
 		title: "What the detector sees", unit: "short",
 		about: "Series that are not healthy or flaky: masked_outage (retries hide it), outage, recovering, and signs such as metastable and hidden_layer. Empty is good, if the detector runs: see the snapshot's age.",
-	}.table(p.plugin(), q, groupColumns([]string{"tenant", "provider", "model"})...))
+	}.table(p.plugin(), q, groupColumns(p.filters(), p.filters())...))
 }
 
 // promSeries is a curve of ingest serve.

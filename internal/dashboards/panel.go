@@ -170,11 +170,11 @@ func figureColumns(figures []string) []column {
 	return out
 }
 
-// groupColumns are those of dimensions, with a link to the row's triage.
-func groupColumns(dimensions []string) []column {
+// groupColumns are those of dimensions, with a link to the row's triage under the other filters.
+func groupColumns(dimensions, filters []string) []column {
 	out := make([]column, len(dimensions))
 	for i, d := range dimensions {
-		out[i] = column{name: d, unit: units.String, links: []dashboard.DashboardLink{rowLink(dimensions)}}
+		out[i] = column{name: d, unit: units.String, links: []dashboard.DashboardLink{rowLink(dimensions, filters)}}
 	}
 	return out
 }

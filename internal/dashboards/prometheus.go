@@ -42,7 +42,7 @@ func (p prometheus) selector(metric string, more ...string) string {
 		window = "${window:percentencode}"
 	}
 	matchers := append([]string{`window="` + window + `"`}, more...)
-	for _, l := range strings.Split(labels, ", ") {
+	for _, l := range p.filters() {
 		matchers = append(matchers, l+"=~`${"+l+":regex}`")
 	}
 	return "retrylens_" + metric + "{" + strings.Join(matchers, ", ") + "}"
@@ -176,12 +176,14 @@ func (p prometheus) positions() query {
 	return merged([]string{"attempts", "successes", "success_ratio"}, []string{attempts, successes, successes + " / " + attempts})
 }
 
+func (prometheus) filters() []string { return strings.Split(labels, ", ") }
+
 func (p prometheus) variables() []dashboard.VariableModel {
 	out := []dashboard.VariableModel{datasourceVariable(PrometheusPlugin)}
 	if p.fixed == "" {
 		out = append(out, choiceVariable("window", "Window", "How far back each point looks.", "5m", "1m", "1h"))
 	}
-	for _, l := range strings.Split(labels, ", ") {
+	for _, l := range p.filters() {
 		v := nameVariable(l, PrometheusPlugin, ".*", &dashboard.StringOrMap{Map: map[string]any{
 			"query": "label_values(retrylens_operations, " + l + ")", "refId": "PrometheusVariableQueryEditor-VariableQuery",
 		}})

@@ -30,6 +30,8 @@ type source interface {
 	window() string
 	note() string
 	variables() []dashboard.VariableModel
+	// filters are the dimensions that variables filter by.
+	filters() []string
 	// quantileUnit is the unit of quantiles.
 	quantileUnit() string
 }

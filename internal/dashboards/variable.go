@@ -1,6 +1,8 @@
 package dashboards
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
@@ -71,16 +73,27 @@ func pageLinks() []dashboard.DashboardLink {
 	return out
 }
 
-// rowLink opens the triage of a table's row: its dimensions and the time range.
-func rowLink(dimensions []string) dashboard.DashboardLink {
+// rowLink opens the triage of a table's row: its dimensions, the other filters, and the time range.
+func rowLink(dimensions, filters []string) dashboard.DashboardLink {
 	url := "${ui}/?${__url_time_range}"
 	for _, d := range dimensions {
 		url += "&var-" + d + `=${__data.fields["` + d + `"]:percentencode}`
 	}
-	return link("Triage in Retrylens", url)
+	return link("Triage in Retrylens", url+chosen(filters, dimensions))
 }
 
 // entryLink opens the operations that have an entry, such as an error class.
-func entryLink(label string) dashboard.DashboardLink {
-	return link("Operations in Retrylens", "${ui}/operations?${__url_time_range}&"+label+"=${__field.labels."+label+":percentencode}")
+func entryLink(label string, filters []string) dashboard.DashboardLink {
+	return link("Operations in Retrylens", "${ui}/operations?${__url_time_range}&"+label+"=${__field.labels."+label+":percentencode}"+chosen(filters, nil))
+}
+
+// chosen are the values of the variables that filter by other dimensions, as parameters.
+func chosen(filters, but []string) string {
+	text := ""
+	for _, f := range filters {
+		if !slices.Contains(but, f) {
+			text += "&${" + f + ":queryparam}"
+		}
+	}
+	return text
 }

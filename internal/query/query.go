@@ -24,12 +24,12 @@ const (
 // DefaultWindow is how far before as_of a window begins when no from is given.
 const DefaultWindow = time.Hour
 
-// GrafanaPrefix is what Grafana's links put before the names of variables, and GrafanaAll the
-// value of one that stands for every name.
-const (
-	GrafanaPrefix = "var-"
-	GrafanaAll    = "$__all"
-)
+// GrafanaPrefix is what Grafana's links put before the names of variables.
+const GrafanaPrefix = "var-"
+
+// IsGrafanaAll tells the value of a variable that stands for every name: $__all, and All, which
+// Grafana wrote before its dashboards became scenes. Beside the prefix only: a name may be All.
+func IsGrafanaAll(value string) bool { return value == "$__all" || value == "All" }
 
 // maxBuckets is how many buckets a window can be cut into: what a chart or a
 // table can show.
@@ -52,7 +52,7 @@ func (e *ParamError) Unwrap() error { return e.Err }
 // an hour before as_of), to (default as_of), as_of (default now), group (repeated
 // or with commas), bucket, and a filter, repeatable, for every home dimension. An
 // empty value is as good as none; var-provider, as Grafana writes it, is provider, and
-// its $__all as good as none.
+// its word for all as good as none.
 // Errors are *ParamError, joined: every wrong parameter is named.
 func Parse(v url.Values, now time.Time) (metrics.Query, error) {
 	p := parser{values: v, now: now.UTC().Truncate(time.Millisecond)}
@@ -84,7 +84,7 @@ func (p *parser) all(name string) []string {
 	var out []string
 	for _, key := range []string{name, GrafanaPrefix + name} {
 		for _, v := range p.values[key] {
-			all := key != name && v == GrafanaAll
+			all := key != name && IsGrafanaAll(v)
 			if v != "" && !all && !slices.Contains(out, v) {
 				out = append(out, v)
 			}

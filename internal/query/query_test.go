@@ -39,8 +39,8 @@ func TestParse(t *testing.T) {
 			From: hour.From, To: now, AsOf: now,
 			Filters: map[metrics.Dimension][]string{metrics.DimProvider: {"a", "b", "c"}, metrics.DimModel: {"x,y"}},
 		},
-		"var-provider=%24__all&var-tenant=$__all&model=$__all": { // of Grafana all; of ours a name
-			From: hour.From, To: now, AsOf: now, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"$__all"}},
+		"var-provider=%24__all&var-tenant=$__all&var-service=All&model=$__all&model=All": { // of Grafana all; of ours names
+			From: hour.From, To: now, AsOf: now, Filters: map[metrics.Dimension][]string{metrics.DimModel: {"$__all", "All"}},
 		},
 	} {
 		got, err := parse(t, raw)
