@@ -49,7 +49,7 @@ func TestSmallBench(t *testing.T) {
 	for _, x := range shapes {
 		harmless := x.Truth == sim.Healthy || x.Truth == sim.Flaky
 		said := x.MaskedOutage
-		if strings.HasPrefix(x.Shape, "flaky 12 %") { // an hour in sixty or so is called masked: docs/detector.md
+		if strings.HasPrefix(x.Shape, "flaky 12 %") { // now and then one is called masked: docs/detector.md
 			at12, said = at12+said, 0
 		}
 		if harmless && said+x.Outage > 0 || x.Truth == sim.Outage && x.Outage < x.Cases || x.MostPages > 2 {
