@@ -88,6 +88,7 @@ type Emitter struct {
 	retryAt  time.Time // with a spool: the sink is left alone until then
 
 	bytes                                          atomic.Int64 // held by late parts
+	underway                                       atomic.Int64 // records that the sink has now
 	sent, dropped, rejected, bare, queued, spooled atomic.Int64
 	lastErr                                        atomic.Pointer[string]
 }
@@ -255,20 +256,25 @@ func (e *Emitter) Stats() Stats {
 func (e *Emitter) Name() string { return e.o.Emitter }
 
 // Close sends what is held and ends. When ctx ends first, what is left goes to the spool
-// if there is one and is dropped and counted otherwise; the error tells how much.
+// if there is one and is dropped and counted otherwise; the error tells how much. Without an
+// end of ctx Close waits for a sink that is away. A sink that does not return from Send, such as a
+// Writer to a pipe that nobody reads, is left behind a second after ctx has ended.
 func (e *Emitter) Close(ctx context.Context) error {
 	e.mu.Lock()
 	again := e.ended
 	e.ended = true
 	e.mu.Unlock()
-	if again {
-		<-e.done
-		return nil
-	}
 	stop := context.AfterFunc(ctx, e.cancel)
 	defer stop()
-	close(e.closing)
-	<-e.done
+	if !again {
+		close(e.closing)
+	}
+	if !e.ends(ctx) {
+		return fmt.Errorf("emit: the sink does not end with its context: %d records are left behind", e.underway.Load()+e.queued.Load())
+	}
+	if again {
+		return nil
+	}
 	e.cancel()
 	err := e.o.Sink.Close()
 	if lost := e.dropped.Load() + e.rejected.Load(); lost > 0 {
@@ -277,3 +283,22 @@ func (e *Emitter) Close(ctx context.Context) error {
 	}
 	return err
 }
+
+// ends waits for the emitter's goroutine, a while longer than ctx.
+func (e *Emitter) ends(ctx context.Context) bool {
+	select {
+	case <-e.done:
+		return true
+	case <-ctx.Done():
+	}
+	timer := e.clock.NewTimer(endGrace)
+	defer timer.Stop()
+	select {
+	case <-e.done:
+		return true
+	case <-timer.C():
+		return false
+	}
+}
+
+const endGrace = time.Second

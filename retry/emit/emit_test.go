@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,6 +213,26 @@ func TestCloseGivesUp(t *testing.T) {
 	})
 }
 
+// TestCloseLeavesASinkThatHangs: a sink that does not heed its context does not keep the
+// process from ending, whoever closes.
+func TestCloseLeavesASinkThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		e := start(t, emit.Options{Sink: emit.Writer(w), BatchSize: 10})
+		for range 25 {
+			e.Emit(attempt("a"), nil)
+		}
+		for range 2 {
+			before := time.Now()
+			err := closeWithin(t, e, 5*time.Second)
+			if d := time.Since(before); d > 7*time.Second || err == nil || !strings.Contains(err.Error(), "25 records are left behind") {
+				t.Errorf("after %v: %v", d, err)
+			}
+		}
+		r.Close() // its goroutine ends
+	})
+}
+
 func TestRefusedAndTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{}
@@ -337,6 +358,49 @@ func TestSpool(t *testing.T) {
 	e.Emit(attempt("a"), nil)
 	if err := closeWithin(t, e, time.Second); err == nil || e.Stats().Dropped != 1 {
 		t.Errorf("a full spool: %v %+v", err, e.Stats())
+	}
+}
+
+// TestSpoolOfSeveral: what others put there or take away counts, the directory itself too.
+func TestSpoolOfSeveral(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	open := func() *emit.Spool {
+		s, err := emit.OpenSpool(dir, 4000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	down := func() emit.Sink { return &sink{fail: func(int) error { return errors.New("down") }} }
+	fill := func(s *emit.Spool) emit.Stats {
+		e := start(t, emit.Options{Sink: down(), Spool: s, BatchSize: 5})
+		for i := range 100 {
+			e.Emit(attempt(fmt.Sprint(i)), nil)
+		}
+		_ = closeWithin(t, e, 100*time.Millisecond)
+		return e.Stats()
+	}
+	one, two := open(), open()
+	first := fill(one)
+	if first.Spooled == 0 || first.Dropped == 0 {
+		t.Fatalf("nothing to compare: %+v", first)
+	}
+	if st := fill(two); st.Spooled != 0 {
+		t.Errorf("full of another's batches, yet %d records were put there", st.Spooled)
+	}
+	up := &sink{}
+	if err := closeWithin(t, start(t, emit.Options{Sink: up, Spool: open()}), time.Minute); err != nil || len(up.records(t)) != int(first.Spooled) {
+		t.Errorf("%v, %d of %d records", err, len(up.lines), first.Spooled)
+	}
+	enough := first.Spooled / 2 // batches are not cut at the same places each time
+	if st := fill(two); st.Spooled < enough {
+		t.Errorf("another has emptied it, yet %d records were put there, %d the first time", st.Spooled, first.Spooled)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if st := fill(one); st.Spooled < enough {
+		t.Errorf("after it was removed %d records were put there, %d the first time", st.Spooled, first.Spooled)
 	}
 }
 

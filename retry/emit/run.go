@@ -146,7 +146,9 @@ func (e *Emitter) deliver(b *batch) {
 
 // send gives lines to the sink once.
 func (e *Emitter) send(lines []byte, n int) error {
+	e.underway.Store(int64(n))
 	res, err := e.o.Sink.Send(e.ctx, lines, n)
+	e.underway.Store(0)
 	if err == nil {
 		e.failures, e.retryAt = 0, time.Time{}
 		e.sent.Add(int64(n - res.Rejected))

@@ -21,11 +21,10 @@ type Spool struct {
 	dir      string
 	maxBytes int64
 
-	mu    sync.Mutex
-	n     int   // files of this process
-	bytes int64 // on disk, as far as known
-	enc   *zstd.Encoder
-	dec   *zstd.Decoder
+	mu  sync.Mutex
+	n   int // files of this process
+	enc *zstd.Encoder
+	dec *zstd.Decoder
 }
 
 const (
@@ -48,32 +47,43 @@ func OpenSpool(dir string, maxBytes int64) (*Spool, error) {
 	if s.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSpoolFile)); err != nil {
 		return nil, err
 	}
-	names, err := s.names()
-	if err != nil {
+	if _, err := s.names(); err != nil {
 		return nil, fmt.Errorf("emit: the spool: %w", err)
 	}
-	for _, n := range names {
-		if i, err := os.Stat(filepath.Join(dir, n)); err == nil {
-			s.bytes += i.Size()
+	return s, nil
+}
+
+// held is how many bytes lie there, as other processes have left it.
+func (s *Spool) held() (n int64, err error) {
+	names, err := s.names()
+	for _, name := range names {
+		if i, err := os.Stat(filepath.Join(s.dir, name)); err == nil { // else another process has sent it
+			n += i.Size()
 		}
 	}
-	return s, nil
+	return n, err
 }
 
 // put writes a batch; its name sorts by time.
 func (s *Spool) put(emitter string, lines []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.dir, 0o700); err != nil { // somebody may have removed it
+		return fmt.Errorf("emit: the spool: %w", err)
+	}
+	held, err := s.held()
+	if err != nil {
+		return fmt.Errorf("emit: the spool: %w", err)
+	}
 	data := s.enc.EncodeAll(lines, nil)
-	if s.bytes+int64(len(data)) > s.maxBytes {
-		return fmt.Errorf("emit: the spool %s is full: %d bytes of %d", s.dir, s.bytes, s.maxBytes)
+	if held+int64(len(data)) > s.maxBytes {
+		return fmt.Errorf("emit: the spool %s is full: %d bytes of %d", s.dir, held, s.maxBytes)
 	}
 	name := fmt.Sprintf("%020d-%s-%06d%s", time.Now().UnixNano(), fileName(emitter), s.n, spoolSuffix)
 	s.n++
 	if err := writeSynced(s.dir, name, data); err != nil {
 		return fmt.Errorf("emit: the spool: %w", err)
 	}
-	s.bytes += int64(len(data))
 	return nil
 }
 
@@ -126,6 +136,9 @@ func (s *Spool) oldest() (name string, lines []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names, err := s.names()
+	if errors.Is(err, fs.ErrNotExist) { // somebody has removed it; put makes it again
+		return "", nil, nil
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("emit: the spool: %w", err)
 	}
@@ -148,11 +161,7 @@ func (s *Spool) oldest() (name string, lines []byte, err error) {
 func (s *Spool) remove(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	path := filepath.Join(s.dir, name)
-	if i, err := os.Stat(path); err == nil {
-		s.bytes -= i.Size()
-	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("emit: the spool: %w", err)
 	}
 	return nil
