@@ -30,23 +30,20 @@ type alertsBody struct {
 	Rules            *table
 }
 
-// mostIncidents are shown, of askedIncidents: others than the viewer's are among them.
-const (
-	mostIncidents  = 100
-	askedIncidents = 1000
-)
+// mostIncidents are shown, of those asked for: others than the viewer's are among them.
+const mostIncidents = 100
 
 func (u *UI) alerts(ctx context.Context, s *state) (any, error) {
 	list, err := u.o.Source.Alerts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	incidents, err := u.o.Source.Incidents(ctx, s.query.From, s.query.To, askedIncidents)
+	incidents, err := u.o.Source.Incidents(ctx, s.query.From, s.query.To, api.MaxIncidents)
 	if err != nil {
 		return nil, err
 	}
 	theirs := api.Visible(ctx, incidents, s.asked)
-	b := &alertsBody{Error: list.Error, Leading: list.Leading, Truncated: len(incidents) == askedIncidents || len(theirs) > mostIncidents, Rules: ruleTable(list.Rules)}
+	b := &alertsBody{Error: list.Error, Leading: list.Leading, Truncated: len(incidents) == api.MaxIncidents || len(theirs) > mostIncidents, Rules: ruleTable(list.Rules)}
 	if list.EvaluatedAt != nil {
 		b.Evaluated = s.clock(list.EvaluatedAt.Truncate(time.Second))
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/retrylens/retrylens/internal/api"
@@ -29,12 +30,17 @@ func (u *UI) status(ctx context.Context, s *state) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	st = api.VisibleStatus(ctx, st)
 	b := &statusBody{Facts: facts(s, &st), Ingest: ingestTable(s, st.Ingest), Emitters: emitterTable(c), Trust: trustOfAll(c)}
-	if _, restricted := api.Tenants(ctx); restricted { // what is shared is not one tenant's to see
+	if _, restricted := api.Tenants(ctx); restricted {
+		b.Facts = slices.DeleteFunc(b.Facts, func(f fact) bool { return slices.Contains(sharedFacts, f.Name) })
 		b.Ingest = nil
 	}
 	return b, nil
 }
+
+// sharedFacts are of all tenants together, which one of them is not to see.
+var sharedFacts = []string{"store", "free disk", "newest operation", "minutes to compute anew"}
 
 func facts(s *state, st *api.Status) []fact {
 	lag, dirty := format.Null, format.Null

@@ -91,12 +91,16 @@ func (a *API) incidents(ctx context.Context, p *IncidentParams) (*answer, error)
 	if err != nil {
 		return nil, err
 	}
-	all, err := a.o.Source.Incidents(ctx, q.From, q.To, p.Limit)
+	all, err := a.o.Source.Incidents(ctx, q.From, q.To, MaxIncidents) // those of others do not use up the limit
 	if err != nil {
 		return nil, err
 	}
-	return jsonAnswer(IncidentList{q.From, q.To, Visible(ctx, all, q.Filters)}, p.IfNoneMatch)
+	seen := Visible(ctx, all, q.Filters)
+	return jsonAnswer(IncidentList{q.From, q.To, seen[:min(len(seen), p.Limit)]}, p.IfNoneMatch)
 }
+
+// MaxIncidents is how many a source is asked for.
+const MaxIncidents = 1000
 
 // Visible are the alerts that match the filters and that the viewer may see: alerts of
 // no tenant are of all, and not for who is restricted.

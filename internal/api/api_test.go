@@ -71,15 +71,17 @@ func (s *source) Completeness(_ context.Context, tenants ...string) (*metrics.Co
 }
 
 func (s *source) Status(context.Context) (api.Status, error) {
-	return api.Status{Version: "v1", StartedAt: now, Store: "embedded:x", Ingest: []api.IngestStatus{}}, s.err
+	dirty := uint64(7)
+	return api.Status{Version: "v1", StartedAt: now, Store: "embedded:x", FreeBytes: 5, NewestAttemptAt: &now, Finaliser: api.FinaliserStatus{DirtyMinutes: &dirty}, Ingest: []api.IngestStatus{{Node: "n1"}}}, s.err
 }
 
 func (s *source) Alerts(context.Context) (api.AlertList, error) {
 	return api.AlertList{EvaluatedAt: &now, Leading: true, Alerts: someAlerts(), Verdicts: []api.Verdict{{Tenant: histories.Tenants[0], Body: []byte(`{"state":"healthy"}`)}, {Tenant: histories.Tenants[1], Body: []byte(`{"tenant":"` + histories.Tenants[1] + `"}`)}}, Rules: []api.Rule{{Alert: "A", Expr: "retries[5m] > 1", By: []metrics.Dimension{"tenant"}}}}, s.err
 }
 
-func (s *source) Incidents(context.Context, time.Time, time.Time, int) ([]api.Alert, error) {
-	return someAlerts(), s.err
+func (s *source) Incidents(_ context.Context, _, _ time.Time, limit int) ([]api.Alert, error) {
+	all := someAlerts()
+	return all[:min(len(all), limit)], s.err
 }
 
 // someAlerts are one of each tenant, and one of all.

@@ -12,14 +12,14 @@ import (
 type Status struct {
 	Version           string                `json:"version"`
 	StartedAt         time.Time             `json:"started_at"`
-	Store             string                `json:"store" doc:"The store's address, without secrets."`
+	Store             string                `json:"store" doc:"The store's address, without secrets; empty for viewers of some tenants."`
 	ClickHouseVersion string                `json:"clickhouse_version"`
 	SchemaVersion     int                   `json:"schema_version"`
 	RetentionDays     int                   `json:"retention_days"`
-	FreeBytes         uint64                `json:"free_bytes" doc:"Of the store's disk that has least."`
+	FreeBytes         uint64                `json:"free_bytes" doc:"Of the store's disk that has least; 0 for viewers of some tenants."`
 	NewestAttemptAt   *time.Time            `json:"newest_attempt_at"`
 	Finaliser         FinaliserStatus       `json:"finaliser"`
-	Ingest            []IngestStatus        `json:"ingest" doc:"The ingest services that have reported lately."`
+	Ingest            []IngestStatus        `json:"ingest" doc:"The ingest services that have reported lately; none for viewers of some tenants."`
 	Completeness      *metrics.Completeness `json:"completeness"`
 }
 
@@ -53,7 +53,17 @@ func (a *API) status(ctx context.Context, p *StatusParams) (*answer, error) {
 	if s.Completeness, err = a.visibleCompleteness(ctx, nil); err != nil {
 		return nil, err
 	}
-	return jsonAnswer(s, p.IfNoneMatch)
+	return jsonAnswer(VisibleStatus(ctx, s), p.IfNoneMatch)
+}
+
+// VisibleStatus is what of a status the viewer may see: what all tenants share is nothing for
+// who is restricted to some.
+func VisibleStatus(ctx context.Context, s Status) Status {
+	if _, restricted := Tenants(ctx); restricted {
+		s.Store, s.FreeBytes, s.NewestAttemptAt, s.Ingest = "", 0, nil, []IngestStatus{}
+		s.Finaliser.DirtyMinutes = nil
+	}
+	return s
 }
 
 // CompletenessParams may name tenants.
