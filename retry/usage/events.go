@@ -49,7 +49,7 @@ func (r *Reader) lines(p []byte) {
 					r.eventEnds()
 					continue
 				}
-				s.boundary = false
+				s.boundary, r.plain = false, false
 				r.gathered = leaves{base: p}
 			}
 			p = r.head(p)
@@ -83,6 +83,7 @@ func (r *Reader) head(p []byte) []byte {
 		return p[1:]
 	case s.nHead == 0 && (c == '{' || c == '['):
 		s.at = lineStray
+		r.gathered.base = nil
 		r.doc.reset()
 		return p
 	case c == ':':
@@ -103,8 +104,9 @@ func (r *Reader) head(p []byte) []byte {
 func (r *Reader) fieldNamed(name string) {
 	s := &r.sse
 	s.at = lineOther
-	if r.seen.events == 0 {
-		name = strings.TrimPrefix(name, "\ufeff") // a stream may begin with a byte order mark
+	if bare, marked := strings.CutPrefix(name, "\ufeff"); marked && r.seen.events == 0 {
+		name = bare // a stream may begin with a byte order mark, an event not
+		r.gathered.base = nil
 	}
 	switch name {
 	case "data":
@@ -120,6 +122,9 @@ func (r *Reader) fieldNamed(name string) {
 // forget the blank line between events still end each with its document.
 func (r *Reader) dataBegins() {
 	s := &r.sse
+	if s.some {
+		r.gathered.base = nil // values may go over lines: such an event teaches nothing
+	}
 	s.at, s.some = lineData, true
 	if !r.doc.open() {
 		r.doc.reset()
@@ -131,7 +136,11 @@ func (r *Reader) dataLine(p []byte) []byte {
 	s := &r.sse
 	i := lineEnd(p)
 	if s.nData < len(s.data) {
-		s.nData += copy(s.data[s.nData:], bytes.TrimLeft(p[:min(i, len(s.data)+1)], " "))
+		begin := p[:min(i, len(s.data)+1)]
+		if s.nData == 0 {
+			begin = bytes.TrimLeft(begin, " ")
+		}
+		s.nData += copy(s.data[s.nData:], begin)
 	}
 	if !s.parsed {
 		r.record(p[:min(i+1, len(p))])
@@ -218,6 +227,7 @@ func (r *Reader) blankLine(p []byte) {
 	if g := &r.gathered; g.base != nil && r.plain {
 		r.learn(cap(g.base) - cap(p) + 1)
 	}
+	r.outdated()
 	s.boundary, r.plain = true, false
 	if !r.frozen {
 		r.capture, r.cut = r.capture[:0], false

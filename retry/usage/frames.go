@@ -109,6 +109,7 @@ func (r *Reader) frameEnds() {
 		r.frameNamed(f.headers[:f.heads])
 	}
 	r.eventEnds()
+	r.outdated()
 	*f = frames{}
 }
 

@@ -91,7 +91,8 @@ type Reader struct {
 	nFin       int
 
 	capture []byte // the present event or the beginning of the document, as it came
-	plain   bool   // the last event had content and nothing else
+	plain   bool   // the present event had content and nothing else
+	told    bool   // it had figures or another model, and is not the template
 	frozen  bool   // capture holds the event that tells of a failure
 	cut     bool   // capture does not hold all of it
 }
@@ -231,6 +232,7 @@ func (r *Reader) text(d *document, v []byte) {
 			r.failed()
 		}
 	case aModel:
+		r.told = r.told || string(r.model[:r.nModel]) != string(v)
 		r.nModel = copy(r.model[:], v)
 	case aBytes:
 		r.nestedEnds()
@@ -293,6 +295,7 @@ func (r *Reader) bare(d *document, v []byte) {
 	switch a := d.act; {
 	case a >= aFigure:
 		r.counts.put(field(a-aFigure), v)
+		r.told = true
 	case a == aDone && string(v) == "true":
 		r.terminal()
 	case a == aThought && string(v) == "true":

@@ -84,6 +84,15 @@ func (r *Reader) learn(n int) {
 		nSlot++
 	}
 	t.n, t.leaves, t.nLeaf, t.slots, t.nSlot = copy(t.raw[:], g.base[:n]), g.list, g.n, slots, nSlot
+	r.told = false
+}
+
+// outdated forgets the template after an event that told figures or a model of its own:
+// those that stand in the template are no longer the last ones.
+func (r *Reader) outdated() {
+	if r.told {
+		r.tmpl.n, r.told = 0, false
+	}
 }
 
 func (t *template) value(i int) []byte { return t.raw[t.leaves[i].start:t.leaves[i].end] }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,6 +208,55 @@ func TestCuts(t *testing.T) {
 		for _, cut := range []func() int{func() int { return 1 }, func() int { return 2 }, func() int { return 1 + rnd.IntN(40) }, func() int { return 1 + rnd.IntN(7) }} {
 			if got := read(c.format, []byte(c.body), cut); got != whole {
 				t.Errorf("%s, seed %d:\n got %+v\nwant %+v", c.name, seed, got, whole)
+			}
+		}
+	}
+}
+
+// TestCutsOfWhatIsBroken: the same of bodies that no provider should send, and none of them
+// brings the process down.
+func TestCutsOfWhatIsBroken(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	splices := []string{"\r", "\n", "\r\n", "\n\n", `"`, `\`, `\"`, "{", "}", "[", "]", "data:", "\ndata: ", "event: error\n", ":", ",", "null", "\xc3", "é", `\u00e9`, "[DONE]", "-1", "1e3", " ", `"usage":`, `"error":`, "\ufeff", "\x00", ": keep-alive\n\n"}
+	for range 30_000 {
+		c := shapes[rnd.IntN(len(shapes))]
+		body := []byte(strings.Repeat(c.body, 1+rnd.IntN(3)))
+		for range rnd.IntN(4) {
+			i := rnd.IntN(len(body) + 1)
+			end := min(len(body), i+1+rnd.IntN(200))
+			switch rnd.IntN(4) {
+			case 0:
+				body = slices.Concat(body[:i], []byte(splices[rnd.IntN(len(splices))]), body[i:])
+			case 1: // lost
+				body = slices.Concat(body[:i], body[end:])
+			case 2: // twice
+				body = slices.Concat(body[:end], body[i:])
+			case 3:
+				body = slices.Concat(body[:i], []byte{byte(rnd.IntN(256))}, body[end:])
+			}
+		}
+		whole := read(c.format, body, func() int { return len(body) })
+		for _, cut := range []func() int{func() int { return 1 }, func() int { return 1 + rnd.IntN(60) }} {
+			if got := read(c.format, body, cut); got != whole {
+				t.Fatalf("%s, seed %d: %q\n got %+v\nwant %+v", c.name, seed, body, got, whole)
+			}
+		}
+	}
+}
+
+// TestKeepAlivesAreNoContent: whatever came before them, in whatever pieces.
+func TestKeepAlivesAreNoContent(t *testing.T) {
+	for _, alive := range []string{": keep-alive\n\n", "\n", "\r\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n", "event: ping\ndata: {}\n\n", ":\n"} {
+		var r usage.Reader
+		r.Reset(usage.Events)
+		for i := range 5 {
+			r.Write([]byte(chatChunk))
+			for range 3 {
+				r.Write([]byte(alive))
+			}
+			if got := r.Contents(); got != i+1 {
+				t.Errorf("after %q: %d events with content, want %d", alive, got, i+1)
 			}
 		}
 	}
