@@ -61,6 +61,17 @@ func (a *Alert) clone() *Alert {
 	return &c
 }
 
+// ended is a copy that is over at now.
+func (a *Alert) ended(now time.Time) *Alert {
+	c := a.clone()
+	if c.Status == Pending {
+		c.Status = Dropped
+	} else {
+		c.Status, c.ResolvedAt = Resolved, &now
+	}
+	return c
+}
+
 // step moves an alert on to what was found at now, and tells whether its status changed. A
 // condition that is not known neither starts nor ends anything: who is pending starts
 // anew, who fires goes on as if the condition still failed to end.

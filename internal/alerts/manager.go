@@ -79,6 +79,7 @@ type Manager struct {
 	rules   *Rules
 	alerts  map[string]*Alert // by Key: pending, firing, and lately resolved
 	untold  []*Alert          // resolved and no longer among alerts, the oldest first: see UntoldRetention
+	doubled []*Alert          // not over, but followed by another episode of their rule and group: to be ended
 	leading bool
 	last    Evaluation
 }
@@ -191,7 +192,10 @@ func (m *Manager) Evaluate(ctx context.Context) (err error) {
 	case err != nil && !m.leading, err == nil && !leading:
 		return err
 	case err == nil:
-		err = m.round(asking, now)
+		if err = m.round(asking, now); errors.Is(err, errLost) {
+			leading = false
+			return err
+		}
 	}
 	loud := slices.DeleteFunc(m.Alerts(), func(a *Alert) bool { return a.Status == Pending })
 	for _, s := range m.o.Sinks {
@@ -315,17 +319,21 @@ func (m *Manager) lead(ctx context.Context) (bool, error) {
 // pendingGap is how long ago a pending alert may have been saved to be taken over.
 const pendingGap = 5 * time.Minute
 
-// take takes alerts over from a journal, of several episodes the latest. Whether a condition
-// held in the meantime nobody knows: keep_firing_for counts from now.
+// take takes alerts over from a journal, of several episodes the latest; an earlier one that is
+// not over was begun by two analyzers at once. Whether a condition held in the meantime
+// nobody knows: keep_firing_for counts from now.
 func (m *Manager) take(all []*Alert) {
 	now := m.o.Now().UTC().Truncate(time.Millisecond)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.alerts, m.untold = map[string]*Alert{}, nil
+	m.alerts, m.untold, m.doubled = map[string]*Alert{}, nil, nil
 	all = slices.SortedFunc(slices.Values(all), func(a, b *Alert) int { return a.ActiveAt.Compare(b.ActiveAt) })
 	for _, a := range all {
-		if old := m.alerts[a.Key()]; old != nil && old.untold() {
+		switch old := m.alerts[a.Key()]; {
+		case old != nil && old.untold():
 			m.untold = append(m.untold, old)
+		case old != nil && !old.over():
+			m.doubled = append(m.doubled, old)
 		}
 		switch {
 		case a.Status == Resolved && now.Sub(*a.ResolvedAt) >= ResolvedRetention:
@@ -351,6 +359,13 @@ func (m *Manager) round(ctx context.Context, now time.Time) error {
 		return err
 	}
 	next, changed := m.move(found, rules, now)
+	doubled := m.endDoubled(now)
+	changed = append(changed, doubled...)
+	if len(changed) > 0 {
+		if err := m.stillLeads(ctx); err != nil {
+			return err
+		}
+	}
 	if m.o.Journal != nil && len(changed) > 0 {
 		if err := m.o.Journal.Save(ctx, changed); err != nil {
 			return fmt.Errorf("alerts: journal: %w", err)
@@ -360,9 +375,44 @@ func (m *Manager) round(ctx context.Context, now time.Time) error {
 		m.o.Logger.Info("alert "+string(a.Status), "rule", a.Rule, "group", a.Group, "since", a.ActiveAt)
 	}
 	m.mu.Lock()
-	m.alerts = next
+	m.alerts, m.doubled = next, nil
+	for _, a := range doubled {
+		if a.untold() {
+			m.untold = append(m.untold, a)
+		}
+	}
 	m.mu.Unlock()
 	return nil
+}
+
+// stillLeads asks for the lease again before anything is begun or ended: an evaluation may
+// have taken so long that another analyzer leads now, which has begun the same. Who no longer
+// leads reads the journal before it does again.
+func (m *Manager) stillLeads(ctx context.Context) error {
+	if m.o.Lease == nil {
+		return nil
+	}
+	hold, err := m.o.Lease.Hold(ctx)
+	if err != nil {
+		return fmt.Errorf("alerts: lease: %w", err)
+	}
+	if !hold {
+		m.leading = false
+		return errLost
+	}
+	return nil
+}
+
+var errLost = errors.New("alerts: the evaluation took so long that another analyzer leads now; nothing was changed")
+
+// endDoubled are ended copies of the episodes of which there is another one.
+func (m *Manager) endDoubled(now time.Time) (ended []*Alert) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.doubled {
+		ended = append(ended, a.ended(now))
+	}
+	return ended
 }
 
 // alive are the groups of a rule that have alerts which are not over.
@@ -444,11 +494,5 @@ func (m *Manager) orphaned(a *Alert, rules []*Rule, now time.Time) *Alert {
 	if a.over() || slices.ContainsFunc(rules, func(r *Rule) bool { return r.Name == a.Rule && a.groupedAs(r) }) {
 		return nil
 	}
-	gone := a.clone()
-	if gone.Status == Pending {
-		gone.Status = Dropped
-	} else {
-		gone.Status, gone.ResolvedAt = Resolved, &now
-	}
-	return gone
+	return a.ended(now)
 }

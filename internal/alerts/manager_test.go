@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,11 +27,15 @@ type world struct {
 	service map[string]float64
 	err     error
 	hang    bool
+	during  func() // of an evaluation
 	queries int
 }
 
 func (w *world) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
 	w.queries++
+	if w.during != nil {
+		w.during()
+	}
 	if w.hang {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -345,6 +350,63 @@ func TestOnlyTheLeaderEvaluates(t *testing.T) {
 	l.held = true
 	want(t, "takes over", b.at(t, 45*time.Second), "firing p")
 	want(t, "told once", fmt.Sprint(b.teller.told), "[firing p]")
+}
+
+// TestALeaseLostInASlowEvaluationChangesNothing: another analyzer has begun the same
+// meanwhile, and only that is there.
+func TestALeaseLostInASlowEvaluationChangesNothing(t *testing.T) {
+	b := newBench(t, high)
+	other := alerts.New(alerts.Options{Source: b.world, Journal: b.journal, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
+	b.calls["p"] = 200
+	b.during = func() {
+		b.during, b.lease.held = nil, false
+		b.now = start.Add(20 * time.Second)
+		if err := other.Evaluate(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := b.m.Evaluate(t.Context()); err == nil || b.m.Last().Leading {
+		t.Errorf("the evaluation that lost its lease: %v", err)
+	}
+	if len(b.journal.saved) != 1 {
+		t.Errorf("%d episodes, want the one of the analyzer that leads", len(b.journal.saved))
+	}
+	b.lease.held = true
+	want(t, "goes on with the other's", b.at(t, time.Minute), "firing p")
+	if got := b.m.Alerts()[0].ActiveAt; !got.Equal(start.Add(20 * time.Second)) {
+		t.Errorf("active since %v", got)
+	}
+	want(t, "told once", fmt.Sprint(b.teller.told), "[firing p]")
+}
+
+// TestEpisodesBegunTwiceAreOneForWhoLeadsNext: all but the latest are resolved, and who
+// was told of them is told that.
+func TestEpisodesBegunTwiceAreOneForWhoLeadsNext(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"] = 200
+	for i := range 3 { // each sees nothing of the others until its end
+		alone := &memory{saved: map[string]string{}}
+		m := alerts.New(alerts.Options{Source: b.world, Journal: alone, Rules: rules(t, high), Tellers: []alerts.Teller{b.teller}, Now: func() time.Time { return b.now }})
+		for _, after := range []time.Duration{0, 30 * time.Second} {
+			b.now = start.Add(time.Duration(i)*time.Second + after)
+			if err := m.Evaluate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		maps.Copy(b.journal.saved, alone.saved)
+	}
+	b.restart(rules(t, high))
+	want(t, "one goes on", b.at(t, time.Minute), "firing p")
+	states := map[alerts.Status]int{}
+	all, err := b.journal.Load(t.Context())
+	for _, a := range all {
+		states[a.Status]++
+	}
+	if err != nil || states[alerts.Firing] != 1 || states[alerts.Resolved] != 2 {
+		t.Errorf("the journal: %v, %v", states, err)
+	}
+	b.at(t, 75*time.Second)
+	want(t, "told", fmt.Sprint(b.teller.told), "[firing p firing p firing p resolved p resolved p]")
 }
 
 type lease struct {
