@@ -34,6 +34,7 @@ type call struct {
 	lastError, logicalID string
 	created              int64
 	now                  int64
+	taken                time.Time // when the lease was asked for, if it is ours
 }
 
 const callColumns = `key, tool, run, step, args, fingerprint, state, result, attempts, round, lookups, lease, due_ms, called_ms, ended_ms,
@@ -100,7 +101,7 @@ func (s *Store) do(ctx context.Context, t *Tool, c *call) (Result, error) {
 		return Result{}, fmt.Errorf("effects: %w", err)
 	case !found: // it was pruned just now
 		return Result{}, inFlight(c, 0)
-	case kept.tool != c.tool || kept.fingerprint != c.fingerprint || kept.run != c.run:
+	case kept.tool != c.tool || kept.run != c.run || kept.fingerprint != c.fingerprint && c.run == "": // a step has the arguments that it began with
 		return Result{}, fmt.Errorf("%w: key %.64q is one of tool %q", ErrConflict, kept.key, kept.tool)
 	}
 	return s.again(ctx, t, &kept, began)
@@ -108,6 +109,7 @@ func (s *Store) do(ctx context.Context, t *Tool, c *call) (Result, error) {
 
 // insert writes a fresh call as pending, under a lease; false if the key is there.
 func (s *Store) insert(ctx context.Context, c *call) (bool, error) {
+	c.taken = s.timer.Now()
 	return s.one(ctx, s.o.DB, `INSERT INTO retrylens_calls
 		(key, tool, run, step, args, fingerprint, state, result, lease, due_ms, called_ms, ended_ms, logical_id, created_ms)
 		VALUES ($1, $2, $3, $4, $5, $6, 'pending', $7, $8, {now} + $9, {now}, {now} + $9, $10, {now})
@@ -163,6 +165,7 @@ func (s *Store) carryOut(ctx context.Context, t *Tool, c *call, v verdict, began
 
 // take leases a call that is pending or did not happen, unless somebody was quicker.
 func (s *Store) take(ctx context.Context, c *call) (bool, error) {
+	c.taken = s.timer.Now()
 	return s.one(ctx, s.o.DB, `UPDATE retrylens_calls SET lease = $1, due_ms = {now} + $2
 		WHERE key = $3 AND state = $4 AND lease = $5 AND (lease = '' OR due_ms <= {now}) RETURNING `+callColumns,
 		[]any{keys.New(), ms(s.o.Lease), c.key, c.state, c.lease}, c.columns()...)
@@ -170,6 +173,7 @@ func (s *Store) take(ctx context.Context, c *call) (bool, error) {
 
 // repeat begins another call of what we have leased.
 func (s *Store) repeat(ctx context.Context, t *Tool, c *call, v verdict) (Result, error) {
+	c.taken = s.timer.Now()
 	began, err := s.one(ctx, s.o.DB, `UPDATE retrylens_calls SET state = 'pending', attempts = attempts + 1, round = round + $1, lookups = 0,
 		due_ms = {now} + $2, ended_ms = {now} + $2, called_ms = CASE WHEN $3 > 0 THEN {now} ELSE called_ms END
 		WHERE key = $4 AND lease = $5 RETURNING `+callColumns,
@@ -193,7 +197,10 @@ func bit(b bool) int {
 
 // perform makes the call that was written down as pending, and writes down how it ended.
 func (s *Store) perform(ctx context.Context, t *Tool, c *call) (Result, error) {
-	value, err := s.call(ctx, t, c)
+	value, begun, err := s.call(ctx, t, c)
+	if !begun {
+		return Result{}, &KeyError{Key: c.key, Tool: c.tool, Err: fmt.Errorf("%w: %w", ErrInFlight, err), Hint: "ask again under the same key"}
+	}
 	gap("call.returned")
 	var written error
 	switch {
@@ -215,20 +222,24 @@ func (s *Store) perform(ctx context.Context, t *Tool, c *call) (Result, error) {
 	return Result{Value: value}, nil
 }
 
-// call makes the call under its lease.
-func (s *Store) call(ctx context.Context, t *Tool, c *call) ([]byte, error) {
-	held, release := s.hold(ctx, func(ctx context.Context) (bool, error) {
+// call makes the call under its lease, or does not begin it: then another process has the lease.
+func (s *Store) call(ctx context.Context, t *Tool, c *call) (value []byte, begun bool, err error) {
+	held, release, err := s.hold(ctx, c.taken, func(ctx context.Context) (bool, error) {
 		n, err := s.exec(ctx, s.o.DB, `UPDATE retrylens_calls SET due_ms = {now} + $1, ended_ms = {now} + $1 WHERE key = $2 AND lease = $3 AND state = 'pending'`,
 			ms(s.o.Lease), c.key, c.lease)
 		return n == 1, err
 	})
+	if err != nil {
+		return nil, false, err
+	}
 	defer release()
 	held, cancel := limited(held, t.Timeout)
 	defer cancel()
 	public := c.public()
 	in := c.intent()
 	in.key = public.Key
-	return t.Call(s.operation(held, in, c.attempts), public)
+	value, err = t.Call(s.operation(held, in, c.attempts), public)
+	return value, true, err
 }
 
 // commit writes the result of a call that happened: whatever others have concluded

@@ -98,10 +98,13 @@ func (s *Store) compensate(ctx context.Context, t *Tool, c *call) verdict {
 
 // ask runs a function of the tool under the lease, which is not that of a call.
 func (s *Store) ask(ctx context.Context, t *Tool, c *call, do func(context.Context, Call) error) error {
-	held, release := s.hold(ctx, func(ctx context.Context) (bool, error) {
+	held, release, err := s.hold(ctx, c.taken, func(ctx context.Context) (bool, error) {
 		n, err := s.exec(ctx, s.o.DB, `UPDATE retrylens_calls SET due_ms = {now} + $1 WHERE key = $2 AND lease = $3`, ms(s.o.Lease), c.key, c.lease)
 		return n == 1, err
 	})
+	if err != nil {
+		return err
+	}
 	defer release()
 	held, cancel := limited(held, t.Timeout)
 	defer cancel()

@@ -120,6 +120,7 @@ type leased struct {
 	spent  int
 	called int64 // first dispatch, Unix ms
 	now    int64
+	taken  time.Time // when the lease was asked for
 }
 
 func (d *drainer) work(ctx context.Context) error {
@@ -144,7 +145,7 @@ func (d *drainer) count(f func(*Drained)) {
 
 // claim leases the message that has been due for longest.
 func (d *drainer) claim(ctx context.Context) (*leased, bool, error) {
-	m := &leased{lease: keys.New()}
+	m := &leased{lease: keys.New(), taken: d.timer.Now()}
 	args := []any{m.lease, ms(d.Store.o.Lease)}
 	in := make([]string, len(d.topics))
 	for i, t := range d.topics {
@@ -192,11 +193,14 @@ func ttl(d time.Duration) time.Duration {
 }
 
 func (d *drainer) send(ctx context.Context, h Handler, m *leased) error {
-	held, release := d.hold(ctx, func(ctx context.Context) (bool, error) {
+	held, release, err := d.hold(ctx, m.taken, func(ctx context.Context) (bool, error) {
 		n, err := d.exec(ctx, d.Store.o.DB, `UPDATE retrylens_outbox SET due_ms = {now} + $1 WHERE id = $2 AND lease = $3 AND state = 'ready'`,
 			ms(d.Store.o.Lease), m.id, m.lease)
 		return n == 1, err
 	})
+	if err != nil {
+		return err
+	}
 	defer release()
 	ctx, cancel := limited(held, h.Timeout)
 	defer cancel()

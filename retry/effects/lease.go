@@ -8,14 +8,26 @@ import (
 	"github.com/retrylens/retrylens/retry/clock"
 )
 
-// hold renews a lease that has just been taken until release is called, and returns a
+// hold renews a lease until release is called, and returns a
 // context that is cancelled (cause ErrLeaseLost) while there is still time, if that
 // fails: a try every third of the lease that may take a sixth, given up when half of the lease
-// has passed since the last success, so at the latest after five sixths.
-func (s *Store) hold(ctx context.Context, renew func(context.Context) (ours bool, err error)) (held context.Context, release func()) {
+// has passed since the last success, so at the latest after five sixths. taken is when the lease
+// was asked for: if that is a third of it ago, because the process or the database stood still, it
+// is renewed before anything is done under it, and ErrLeaseLost says that nothing must be.
+func (s *Store) hold(ctx context.Context, taken time.Time, renew func(context.Context) (ours bool, err error)) (held context.Context, release func(), lost error) {
+	renewed := taken
+	if now := s.timer.Now(); now.Sub(taken) >= s.o.Lease/3 {
+		renewed = now
+		ours, err := s.renew(ctx, renew)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("%w: %w", ErrLeaseLost, err)
+		case !ours:
+			return nil, nil, fmt.Errorf("%w: another process has it", ErrLeaseLost)
+		}
+	}
 	held, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
-	renewed := s.timer.Now()
 	go func() {
 		defer close(done)
 		for clock.Sleep(held, s.timer, s.o.Lease/3) == nil {
@@ -34,7 +46,7 @@ func (s *Store) hold(ctx context.Context, renew func(context.Context) (ours bool
 	return held, func() {
 		cancel(nil)
 		<-done
-	}
+	}, nil
 }
 
 func (s *Store) renew(ctx context.Context, renew func(context.Context) (bool, error)) (bool, error) {

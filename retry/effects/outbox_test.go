@@ -405,3 +405,80 @@ func TestDrainRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestLeaseThatEndedBeforeTheAction: a process that stood still between taking a lease and
+// acting under it does not act: another one has gone on.
+func TestLeaseThatEndedBeforeTheAction(t *testing.T) {
+	defer effects.SetGap(func(string) {})
+	// still has the process stand still at the gap while another does all that is due.
+	still := func(b *bench, gap string, another func(*effects.Store)) {
+		effects.SetGap(func(name string) {
+			if name == gap {
+				effects.SetGap(func(string) {})
+				b.clock.Advance(lease + time.Minute)
+				another(b.another(effects.Options{}))
+			}
+		})
+	}
+	onBench(t, func(t *testing.T, b *bench) {
+		b.mustEnqueue("k")
+		box := &mailbox{}
+		still(b, "drain.claimed", func(s *effects.Store) {
+			if got, err := s.Drain(t.Context(), mail(box.handler())); err != nil || got.Dispatched != 1 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+		o := mail(effects.Handler{Retry: effects.Keyed, Dispatch: func(context.Context, effects.Message) error {
+			t.Error("dispatched by two")
+			return nil
+		}})
+		o.Workers = 1
+		b.drain(o, effects.Drained{Lost: 1})
+	})
+	for _, may := range []effects.Permission{effects.Keyed, effects.AfterLookup, effects.Never} {
+		t.Run(may.String(), func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				k := &bank{}
+				tool := k.tool(may)
+				if may == effects.Never {
+					tool = k.compensable()
+				}
+				still(b, "call.pending", func(s *effects.Store) {
+					if _, err := s.Do(t.Context(), tool, "k", []byte(`{"amount":5}`)); err != nil {
+						t.Error(err)
+					}
+				})
+				_, err := b.do(tool)
+				wantError(t, err, effects.ErrInFlight)
+				wantError(t, err, effects.ErrLeaseLost)
+				if res, err := b.do(tool); err != nil || !res.Replayed || len(k.keys) != 1 {
+					t.Errorf("%d calls, %+v, %v", len(k.keys), res, err)
+				}
+			})
+		})
+	}
+	for _, gap := range []string{"again.taken", "reconcile.claimed"} {
+		t.Run(gap, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				k := &bank{}
+				tool := k.compensable()
+				b.pend(k, tool, true)
+				b.clock.Advance(time.Minute)
+				still(b, gap, func(s *effects.Store) {
+					if _, err := s.Do(t.Context(), tool, "k", []byte(`{"amount":5}`)); err != nil {
+						t.Error(err)
+					}
+				})
+				if gap == "again.taken" {
+					_, err := b.do(tool)
+					wantError(t, err, effects.ErrLeaseLost)
+				} else if _, err := b.Reconcile(t.Context(), effects.ReconcileOptions{Tools: []effects.Tool{tool}}); err != nil {
+					t.Error(err)
+				}
+				if len(k.undone) != 1 || len(k.keys) != 2 {
+					t.Errorf("undone %q, called %q", k.undone, k.keys)
+				}
+			})
+		})
+	}
+}

@@ -103,7 +103,7 @@ func (r *reconciler) run(ctx context.Context) error {
 
 // claim leases the pending call that has been due for longest, of those due at the start.
 func (r *reconciler) claim(ctx context.Context, start int64) (*call, bool, error) {
-	c := &call{}
+	c := &call{taken: r.timer.Now()}
 	args := []any{keys.New(), ms(r.Store.o.Lease), start, start - ms(r.o.MinAge)}
 	in := make([]string, len(r.o.Tools))
 	for i := range r.o.Tools {

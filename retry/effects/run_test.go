@@ -1,6 +1,7 @@
 package effects_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -154,4 +155,27 @@ func TestRunRefuses(t *testing.T) {
 	if _, err := b.Run(t.Context(), "run", steps); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRunByTwo: the second one takes the arguments that the first has begun a step with, and
+// does not do the step while the first is at it.
+func TestRunByTwo(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		first, second := &agent{args: "x"}, &agent{args: "another answer of the model"}
+		steps := first.steps()
+		call := steps[0].Tool.Call
+		steps[0].Tool.Call = func(ctx context.Context, c effects.Call) ([]byte, error) {
+			_, err := b.another(effects.Options{}).Run(t.Context(), "run", second.steps())
+			wantError(t, err, effects.ErrInFlight)
+			return call(ctx, c)
+		}
+		want, err := b.Run(t.Context(), "run", steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.another(effects.Options{}).Run(t.Context(), "run", second.steps())
+		if err != nil || !slices.EqualFunc(got, want, bytes.Equal) || second.calls != [3]int{} {
+			t.Errorf("%q, want %q; %v; calls %v", got, want, err, second.calls)
+		}
+	})
 }
