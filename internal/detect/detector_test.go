@@ -210,6 +210,33 @@ func TestDrift(t *testing.T) {
 	}
 }
 
+// TestFewErrorsAreNoOutage: more than usual for hours, and surely, but few. They end no
+// masked outage, and hide none.
+func TestFewErrorsAreNoOutage(t *testing.T) {
+	few := shape{operations: 2000, failed: 1} // 1 %
+	s := newStory(t, detect.Options{}).hours(shape{operations: 2000}, 5)
+	for range 3 * 240 {
+		if s.next(few, 1); s.State != detect.Healthy {
+			t.Fatalf("%s: %s, votes %v; %+v", s.at, s.State, s.Votes, s.Tests)
+		}
+	}
+	s.votes()
+	masked := shape{operations: 2000, extra: 40, retriesFail: 10, failed: 1, p50: 4000, p99: 30_000, answer: 3000}
+	for range 3 * 240 {
+		s.next(masked, 1).says(detect.MaskedOutage)
+	}
+	s.next(shape{operations: 2000, failed: 2}, 240).votes(detect.VoteError).says(detect.Outage) // 2 % for an hour
+}
+
+// TestWhatIsOverIsForgotten: sums of drifts end half an hour after hours of an incident.
+func TestWhatIsOverIsForgotten(t *testing.T) {
+	s := newStory(t, detect.Options{}).hours(usual, 3).hours(bad, 12)
+	if s.next(usual, 40); len(s.Votes) == 0 {
+		t.Error("nothing has summed up")
+	}
+	s.next(usual, 160).votes().says(detect.Healthy)
+}
+
 // TestMetastable: first attempts are fine again, amplification is not.
 func TestMetastable(t *testing.T) {
 	still := shape{operations: 200, hidden: 5, p50: 4000, p99: 30_000}

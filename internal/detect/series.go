@@ -44,7 +44,7 @@ func (s *series) evaluate(o *Options, m *baseliner, sample *Sample) Evaluation {
 		j := o.judge(sample, &s.base, s.shape, &s.drifts, priors{s.sustained, s.history.flaky(o.FlakyExcess / 2)})
 		s.step(o, sample, &j)
 		s.describe(&e, sample, &j)
-		s.learn(m, sample, &j)
+		s.learn(o, m, sample, &j)
 		s.judged = at
 	} else {
 		s.strikes = 0
@@ -212,12 +212,12 @@ func (s *series) signs(sample *Sample, j *judgement) (signs []Sign) {
 }
 
 // learn takes a sample into the history, every learnEvery, unless it is part of an incident.
-func (s *series) learn(m *baseliner, sample *Sample, j *judgement) {
+func (s *series) learn(o *Options, m *baseliner, sample *Sample, j *judgement) {
 	if !s.due(sample.At) {
 		return
 	}
-	s.drift(j)
-	s.sustained = max(0, s.sustained+min(driftMost, j.sustained)-driftSlack)
+	s.drift(o, j)
+	s.sustained = o.cusum(s.sustained, j.sustained)
 	if s.state.Pages() || s.state == Recovering || unusual(&sample.Window.Counts) {
 		return
 	}
@@ -264,20 +264,26 @@ func turnOf(k Key) int64 {
 	return int64(h.Sum32())
 }
 
-// Of a CUSUM: what is taken off every score, and the most that one adds.
+// Of a CUSUM: what is taken off every score, and the most that one adds. It is at most so
+// many times the edge: what was there for hours is forgotten half an hour after its end.
 const (
 	driftSlack = 1
 	driftMost  = 3
+	driftEdges = 2
 )
+
+func (o *Options) cusum(sum, score float64) float64 {
+	return min(driftEdges*o.Votes.Drift, max(0, sum+min(driftMost, score)-driftSlack))
+}
 
 // drift sums up how far windows that share no operation lie on the wrong side: what comes
 // too slowly for any one of them.
-func (s *series) drift(j *judgement) {
+func (s *series) drift(o *Options, j *judgement) {
 	if s.base.Source != SourceDay {
 		return
 	}
 	for i := range s.drifts {
-		s.drifts[i] = max(0, s.drifts[i]+math.Min(driftMost, float64(j.tests[i].Score))-driftSlack)
+		s.drifts[i] = o.cusum(s.drifts[i], float64(j.tests[i].Score))
 	}
 }
 

@@ -366,8 +366,15 @@ func (c *comparison) describe(j *judgement, drifts *[6]float64) {
 	} {
 		t := &j.tests[i]
 		t.Vote, t.Value, t.Baseline, t.Drift = d.vote, d.value, d.baseline, Number(drifts[i])
-		t.Held = float64(t.Score) >= d.score && t.change >= d.change || drifts[i] >= v.Drift
+		t.Held = float64(t.Score) >= d.score && t.change >= d.change || drifts[i] >= v.Drift && (i != testErrors || c.failing())
 	}
+}
+
+// failing tells whether enough operations of the window fail to speak of an outage, if
+// that has been so for long: a few more than usual are none, however surely.
+func (c *comparison) failing() bool {
+	w := &c.s.Window
+	return ratio(w.Failed, w.Failed+w.Succeeded)-c.b.Error.Mean >= c.o.Votes.ErrorChange/2
 }
 
 // others are the votes held beside the first.
