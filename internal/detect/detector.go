@@ -23,8 +23,9 @@ func New(o Options) (*Detector, error) {
 	return &Detector{o: o, series: map[Key]*series{}}, nil
 }
 
-// Evaluate judges one sample. Its time is later than the one before of its series; an
-// error says so if it is not, and nothing has changed then. A series beyond
+// Evaluate judges one sample. Its time is not the one before of its series; an
+// error says so if it is, and nothing has changed then. An earlier one means that a clock was
+// set back: what the series remembers moves back as far. A series beyond
 // Options.MaxSeries is not judged: ok is false.
 func (d *Detector) Evaluate(sample *Sample) (e Evaluation, ok bool, err error) {
 	s := d.series[sample.Key]
@@ -36,8 +37,11 @@ func (d *Detector) Evaluate(sample *Sample) (e Evaluation, ok bool, err error) {
 		s = newSeries(sample.Key, sample.At)
 		d.series[sample.Key], d.sorted = s, nil
 	}
-	if !sample.At.After(s.last) {
-		return Evaluation{}, false, fmt.Errorf("detect: series %v was evaluated at %s, it cannot be at %s", sample.Key, s.last, sample.At)
+	switch sample.At.Compare(s.last) {
+	case 0:
+		return Evaluation{}, false, fmt.Errorf("detect: series %v was evaluated at %s already", sample.Key, s.last)
+	case -1:
+		s.move(sample.At.Add(-Interval).Sub(s.last))
 	}
 	return s.evaluate(&d.o, &d.maker, sample), true, nil
 }

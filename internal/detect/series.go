@@ -35,6 +35,15 @@ func newSeries(k Key, at time.Time) *series {
 	return &series{key: k, turn: turnOf(k), state: Healthy, since: at, base: coldBaseline()}
 }
 
+// move moves what is remembered of times.
+func (s *series) move(by time.Duration) {
+	for _, at := range []*time.Time{&s.since, &s.began, &s.last, &s.judged, &s.said} {
+		if !at.IsZero() {
+			*at = at.Add(by)
+		}
+	}
+}
+
 // evaluate judges a sample and learns from it.
 func (s *series) evaluate(o *Options, m *baseliner, sample *Sample) Evaluation {
 	at := sample.At
