@@ -74,11 +74,15 @@ func (a *Alert) ended(now time.Time) *Alert {
 
 // step moves an alert on to what was found at now, and tells whether its status changed. A
 // condition that is not known neither starts nor ends anything: who is pending starts
-// anew, who fires goes on as if the condition still failed to end.
+// anew, who fires goes on as if the condition still failed to end. Where a clock was set
+// back, who is pending starts anew, too, and keep_firing_for counts from now.
 func (a *Alert) step(r *Rule, truth expr.Truth, now time.Time) (changed bool) {
 	before := a.Status
+	if a.HeldAt.After(now) {
+		a.HeldAt = now
+	}
 	switch {
-	case a.Status == Pending && truth != expr.True:
+	case a.Status == Pending && (truth != expr.True || a.ActiveAt.After(now)):
 		a.Status = Dropped
 	case a.Status == Pending && now.Sub(a.ActiveAt) >= r.For:
 		a.Status, a.FiredAt = Firing, &now

@@ -102,7 +102,7 @@ func (a *Alertmanager) tell(ctx context.Context, d delivery) {
 	for _, al := range d.all {
 		alive[al.Key()] = true
 		last := a.sent[al.Key()]
-		if last.status != al.Status || d.now.Sub(last.at) >= ResendDelay {
+		if last.status != al.Status || d.now.Sub(last.at).Abs() >= ResendDelay { // clocks are set back, too
 			due = append(due, al)
 		}
 	}
@@ -157,6 +157,9 @@ func (a *Alertmanager) post(ctx context.Context, now time.Time, due []*Alert) (s
 		}
 		if al.ResolvedAt != nil {
 			body[i].EndsAt = *al.ResolvedAt
+		}
+		if body[i].EndsAt.Before(body[i].StartsAt) { // a clock was set back; an Alertmanager refuses it
+			body[i].StartsAt = body[i].EndsAt
 		}
 	}
 	return postJSON(ctx, a.client, a.request.String(), body)

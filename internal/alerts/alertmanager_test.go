@@ -74,6 +74,13 @@ func (m *am) count() int {
 
 // delivering runs a test with an Alertmanager on fake time.
 func delivering(t *testing.T, f func(t *testing.T, m *am, deliver func(...*alerts.Alert))) {
+	deliveringAt(t, func(t *testing.T, m *am, deliverAt func(time.Time, ...*alerts.Alert)) {
+		f(t, m, func(all ...*alerts.Alert) { deliverAt(time.Now(), all...) })
+	})
+}
+
+// deliveringAt is delivering by a clock of the test's own.
+func deliveringAt(t *testing.T, f func(t *testing.T, m *am, deliverAt func(time.Time, ...*alerts.Alert))) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &am{taken: map[string]posted{}}
 		sender, err := alerts.NewAlertmanager("http://user:word@am.example/prefix/", alerts.Links{External: "http://lens.example", Runbooks: "http://books.example/runbooks"}, nil)
@@ -84,8 +91,8 @@ func delivering(t *testing.T, f func(t *testing.T, m *am, deliver func(...*alert
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { sender.Run(ctx); close(done) }()
-		f(t, m, func(all ...*alerts.Alert) {
-			sender.Deliver(time.Now(), all)
+		f(t, m, func(at time.Time, all ...*alerts.Alert) {
+			sender.Deliver(at, all)
 			synctest.Wait()
 		})
 		cancel()
@@ -134,6 +141,28 @@ func TestAlertmanagerIsToldAsPrometheusDoes(t *testing.T) {
 		deliver(resolved(a, end))
 		if got := m.taken["A"]; !got.EndsAt.Equal(end) || m.count() != 3 || !strings.Contains(got.GeneratorURL, "to="+ms(end)) {
 			t.Errorf("%d posts, the last ends %v, %s", m.count(), got.EndsAt, got.GeneratorURL)
+		}
+	})
+}
+
+// TestAClockSetBackIsTold: told again after a minute by either clock, and never with an end before the
+// start, which an Alertmanager refuses.
+func TestAClockSetBackIsTold(t *testing.T) {
+	deliveringAt(t, func(t *testing.T, m *am, deliverAt func(time.Time, ...*alerts.Alert)) {
+		deliver := func(all ...*alerts.Alert) { deliverAt(time.Now(), all...) }
+		ahead := firing("A", time.Now().Add(time.Hour))
+		deliver(ahead)
+		if got := m.taken["A"]; got.EndsAt.Before(got.StartsAt) || !got.EndsAt.After(time.Now()) {
+			t.Errorf("firing from %v to %v", got.StartsAt, got.EndsAt)
+		}
+		deliverAt(time.Now().Add(-time.Hour), ahead)
+		if got := m.taken["A"]; m.count() != 2 || got.EndsAt.Before(got.StartsAt) {
+			t.Errorf("%d posts; an hour earlier from %v to %v", m.count(), got.StartsAt, got.EndsAt)
+		}
+		end := time.Now()
+		deliver(resolved(ahead, end))
+		if got := m.taken["A"]; got.EndsAt.Before(got.StartsAt) || !got.EndsAt.Equal(end) {
+			t.Errorf("resolved from %v to %v", got.StartsAt, got.EndsAt)
 		}
 	})
 }

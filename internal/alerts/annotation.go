@@ -1,11 +1,13 @@
 package alerts
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+	"text/template/parse"
 	"time"
 
 	"github.com/retrylens/retrylens/internal/alerts/expr"
@@ -31,28 +33,49 @@ const maxAnnotation = 4096
 // figureCalls finds the figures that a template names.
 var figureCalls = regexp.MustCompile("figure\\s+(?:\"([^\"]*)\"|`([^`]*)`)")
 
-// compile parses the annotations and checks the figures and labels they name.
-func (r *Rule) compile() error {
-	r.templates = map[string]*annotation{}
-	for name, text := range r.Annotations {
-		a := &annotation{}
-		t, err := template.New(name).Funcs(stub).Option("missingkey=error").Parse(text)
-		if err != nil {
-			return fmt.Errorf("annotation %s: %w", name, err)
-		}
-		a.t = t
-		for _, m := range figureCalls.FindAllStringSubmatch(text, -1) { // also in branches that are not taken now
-			if _, err := a.collect(m[1] + m[2]); err != nil {
-				return fmt.Errorf("annotation %s: %w", name, err)
-			}
-		}
-		check := template.FuncMap{"label": r.checkLabel, "figure": a.collect}
-		if _, err := a.render(check); err != nil {
-			return fmt.Errorf("annotation %s: %w", name, err)
-		}
-		r.templates[name] = a
+// compile parses an annotation and checks the figures and labels it names.
+func (r *Rule) compile(name, text string) error {
+	a := &annotation{}
+	t, err := template.New(name).Funcs(stub).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return err
 	}
+	a.t = t
+	if len(t.Templates()) > 1 || t.Tree != nil && !ends(t.Root) {
+		return errNoEnd
+	}
+	for _, m := range figureCalls.FindAllStringSubmatch(text, -1) { // also in branches that are not taken now
+		if _, err := a.collect(m[1] + m[2]); err != nil {
+			return err
+		}
+	}
+	check := template.FuncMap{"label": r.checkLabel, "figure": a.collect}
+	if _, err := a.render(check); err != nil {
+		return err
+	}
+	r.templates[name] = a
 	return nil
+}
+
+var errNoEnd = errors.New("knows text, if, and what functions return; no range, with, variable or template in a template: those may never end")
+
+// ends tells whether a template is sure to come to an end, and soon: it does each thing at
+// most once, and nothing grows by itself.
+func ends(list *parse.ListNode) bool {
+	if list == nil {
+		return true
+	}
+	return !slices.ContainsFunc(list.Nodes, func(n parse.Node) bool {
+		switch n := n.(type) {
+		case *parse.TextNode, *parse.CommentNode:
+			return false
+		case *parse.ActionNode:
+			return len(n.Pipe.Decl) > 0
+		case *parse.IfNode:
+			return len(n.Pipe.Decl) > 0 || !ends(n.List) || !ends(n.ElseList)
+		}
+		return true
+	})
 }
 
 func (r *Rule) checkLabel(name string) (string, error) {
@@ -93,11 +116,23 @@ func (a *annotation) render(funcs template.FuncMap) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	if err := t.Funcs(funcs).Execute(&b, nil); err != nil {
+	var b bounded
+	if err := t.Funcs(funcs).Execute(&b, nil); err != nil && !errors.Is(err, errFull) {
 		return "", err
 	}
-	return clip(b.String(), maxAnnotation), nil
+	return clip(string(b), maxAnnotation), nil
+}
+
+// bounded takes a little more than an annotation can hold, and then no more.
+type bounded []byte
+
+var errFull = errors.New("longer than an annotation can be")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if *b = append(*b, p[:min(len(p), maxAnnotation+1-len(*b))]...); len(*b) > maxAnnotation {
+		return 0, errFull
+	}
+	return len(p), nil
 }
 
 func clip(s string, most int) string {

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -44,18 +46,43 @@ func Load(name string, r io.Reader) (*Rules, error) {
 	l := loader{file: name}
 	if len(text) > maxRulesBytes {
 		l.fail(1, fmt.Errorf("larger than %d bytes", maxRulesBytes))
-		return nil, errors.Join(l.errs...)
+		return nil, l.err()
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
+	if i := invalidUTF8(text); i >= 0 {
+		l.fail(1+bytes.Count(text[:i], []byte("\n")), errors.New("no UTF-8"))
+		return nil, l.err()
+	}
+	var doc, more yaml.Node
+	docs := yaml.NewDecoder(bytes.NewReader(text))
+	if err := docs.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		l.fail(yamlLine(err), errors.New(strings.TrimPrefix(err.Error(), "yaml: ")))
-		return nil, errors.Join(l.errs...)
+		return nil, l.err()
 	}
 	rules := l.document(&doc)
+	switch err := docs.Decode(&more); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		l.fail(yamlLine(err), errors.New(strings.TrimPrefix(err.Error(), "yaml: ")))
+	default:
+		l.fail(more.Line, errors.New("a second document; put all rules into one list"))
+	}
 	if len(l.errs) > 0 {
-		return nil, errors.Join(l.errs...)
+		slices.SortStableFunc(l.errs, func(a, b *RuleError) int { return a.Line - b.Line })
+		return nil, l.err()
 	}
 	return rules, nil
+}
+
+// invalidUTF8 is where text is no UTF-8, -1 = nowhere.
+func invalidUTF8(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
 }
 
 var lineOf = regexp.MustCompile(`line (\d+)`)
@@ -71,7 +98,16 @@ func yamlLine(err error) int {
 
 type loader struct {
 	file string
-	errs []error
+	errs []*RuleError
+}
+
+// err joins all faults.
+func (l *loader) err() error {
+	all := make([]error, len(l.errs))
+	for i, e := range l.errs {
+		all[i] = e
+	}
+	return errors.Join(all...)
 }
 
 func (l *loader) fail(line int, err error) {
@@ -150,7 +186,7 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 	l.duration(f["keep_firing_for"], &r.KeepFiringFor)
 	l.severity(f["severity"], &r.Severity)
 	r.Labels = l.texts(f["labels"], l.labelName)
-	r.Annotations = l.texts(f["annotations"], nil)
+	r.Annotations, r.templates = l.texts(f["annotations"], nil), map[string]*annotation{}
 	r.Runbook = r.Name
 	l.text(f["runbook"], &r.Runbook)
 	if len(l.errs) > before {
@@ -164,11 +200,22 @@ func (l *loader) rule(n *yaml.Node) *Rule {
 		l.fail(f["min_operations"].Line, errors.New("min_operations needs a condition with a window"))
 		return nil
 	}
-	if err := r.compile(); err != nil {
-		l.fail(f["annotations"].Line, err)
+	if !l.annotations(f["annotations"], r) {
 		return nil
 	}
 	return r
+}
+
+// annotations compiles those of a rule and tells whether all are well.
+func (l *loader) annotations(n *yaml.Node, r *Rule) bool {
+	before := len(l.errs)
+	for i := 0; n != nil && i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		if err := r.compile(name, r.Annotations[name]); err != nil {
+			l.fail(n.Content[i].Line, fmt.Errorf("annotation %s: %w", name, err))
+		}
+	}
+	return len(l.errs) == before
 }
 
 // detectable tells whether the detector has verdicts on such groups.

@@ -225,6 +225,23 @@ func TestPendingStartsAnew(t *testing.T) {
 	}
 }
 
+// TestAClockIsSetBack: an hour earlier all goes on as if it were now; nothing waits for the hour to
+// pass again.
+func TestAClockIsSetBack(t *testing.T) {
+	b := newBench(t, high)
+	b.calls["p"], b.calls["q"] = 200, 200
+	b.at(t, time.Hour)
+	want(t, "both fire", b.at(t, time.Hour+30*time.Second), "firing p; firing q")
+	b.calls["r"] = 200
+	want(t, "one is pending", b.at(t, time.Hour+45*time.Second), "firing p; firing q; pending r")
+	b.calls["p"] = 100
+	want(t, "set back", b.at(t, 0), "firing p; firing q")
+	want(t, "pending anew", b.at(t, 15*time.Second), "firing p; firing q; pending r")
+	want(t, "fires, and is resolved", b.at(t, 60*time.Second), "resolved p; firing q; firing r")
+	b.restart(rules(t, high))
+	want(t, "restarted", b.at(t, 75*time.Second), "resolved p; firing q; firing r")
+}
+
 // TestUnknownEndsNothing: a figure that cannot be known resolves no alert, however long.
 func TestUnknownEndsNothing(t *testing.T) {
 	b := newBench(t, high)
@@ -590,12 +607,39 @@ func TestFaultsOfRulesAreNamedWithTheirLine(t *testing.T) {
 		"rules:\n  - {alert: A, expr: 'retries[5m] > 1', annotations: {s: '{{'}}":                                                            {"annotation s:"},
 		"rules:\n  - {alert: A, expr: 'retries[5m] > 1'}\n  - {alert: A, expr: 'retries[5m] > 1'}":                                           {"rules.yml:3: alert A is also at line 2"},
 		"rules:\n  - {alert: A, alert: B, expr: 'retries[5m] > 1'}":                                                                          {"rules.yml:2:"},
+		"rules:\n  - alert: A\n    expr: retries[5m] > 1\n    annotations:\n      a: '{{figure \"nothing[5m]\"}}'\n      b: fine\n      c: '{{label \"nothing\"}}'": {
+			"rules.yml:5: annotation a: unknown figure", "rules.yml:7: annotation c:",
+		},
+		"rules: []\n---\nrules: []":                              {"rules.yml:2: a second document"},
+		"rules: []\n--- [":                                       {"rules.yml:2:"},
+		"rules:\n  - {alert: A,\n     expr: '\xff'}":             {"rules.yml:3: no UTF-8"},
+		"rules:\n  - {by: 3,\n     alert: A,\n     expr: 'x'}\n": {"rules.yml:2: by must be a list, such as [tenant, provider, model], or []\nrules.yml:4: expr"},
 	} {
 		_, err := alerts.Load("rules.yml", strings.NewReader(text))
 		for _, f := range faults {
 			if err == nil || !strings.Contains(err.Error(), f) {
 				t.Errorf("%q: %v does not say %q", text, err, f)
 			}
+		}
+	}
+}
+
+// TestAnnotationsEnd: no text keeps an evaluation, or the check of a file, for long, or
+// takes much memory.
+func TestAnnotationsEnd(t *testing.T) {
+	for _, text := range []string{
+		"{{range 10000000000}}x{{end}}", "{{range 10000000000}}{{end}}", "{{if state}}{{else}}{{range 10000000000}}{{end}}{{end}}",
+		`{{define "a"}}{{template "a"}}{{template "a"}}{{end}}{{template "a"}}`, `{{block "a" .}}{{end}}`, `{{template "nothing"}}`,
+		`{{with "x"}}{{with printf "%s%s" . .}}{{.}}{{end}}{{end}}`,
+		`{{$x := "x"}}{{$x = printf "%s%s" $x $x}}{{$x}}`, `{{if $x := "x"}}{{$x}}{{end}}`,
+	} {
+		if _, err := alerts.Load("r", strings.NewReader("rules: [{alert: A, expr: 'retries[5m] > 1', annotations: {s: '"+text+"'}}]")); err == nil || !strings.Contains(err.Error(), "r:1: annotation s: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{`{{printf "%999999d" 1}}{{printf "%999999d" 1}}`, `{{if eq (state) "outage"}}a{{else if state}}b{{else}}c{{end}}`, "{{/* nothing */}}", ""} {
+		if _, err := alerts.Load("r", strings.NewReader("rules: [{alert: A, expr: 'retries[5m] > 1', annotations: {s: '"+text+"'}}]")); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
