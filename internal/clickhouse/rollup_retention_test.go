@@ -147,7 +147,7 @@ func TestWhereMinutesHaveExpiredHoursAreWhole(t *testing.T) {
 		}
 	}
 	asOf := day.AddDate(0, 0, 100)
-	at := func(d time.Duration) time.Time { return day.Add(d) }
+	at := day.Add
 	for name, c := range map[string]struct {
 		q, want metrics.Query
 		n       uint64
@@ -158,6 +158,8 @@ func TestWhereMinutesHaveExpiredHoursAreWhole(t *testing.T) {
 		"until now":             {metrics.Query{From: at(time.Second), To: asOf.Add(time.Second)}, metrics.Query{From: at(0), To: asOf.Add(time.Second)}, 96},
 		"buckets below an hour": {metrics.Query{From: at(0), To: at(2 * time.Hour), Bucket: time.Minute}, metrics.Query{From: at(0), To: at(2 * time.Hour), Bucket: time.Hour}, 8},
 		"buckets off the hour":  {metrics.Query{From: at(0), To: at(6 * time.Hour), Bucket: 90 * time.Minute}, metrics.Query{From: at(0), To: at(6 * time.Hour), Bucket: 2 * time.Hour}, 24},
+		"of hours without any":  {metrics.Query{From: at(-7 * time.Minute), To: at(24*time.Hour + 7*time.Minute)}, metrics.Query{From: at(-7 * time.Minute), To: at(24*time.Hour + 7*time.Minute)}, 96},
+		"from the year 1 on":    {metrics.Query{From: time.Time{}.Add(time.Second), To: at(time.Hour)}, metrics.Query{From: time.Time{}.Add(time.Second), To: at(time.Hour)}, 4},
 		"all, by the minute":    {metrics.Query{Bucket: time.Minute}, metrics.Query{Bucket: time.Hour}, 96},
 	} {
 		t.Run(name, func(t *testing.T) {

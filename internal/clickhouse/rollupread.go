@@ -119,15 +119,13 @@ func (s *Store) expired(ctx context.Context, q metrics.Query) (int64, error) {
 	return oldest, err
 }
 
-// wholeHours widens the ends of a window that lie where rollups by minute may have expired
-// to whole hours, which is all that is known there, and its buckets too.
+// wholeHours widens the ends of a window that lie in an hour whose rollups by minute may
+// have expired to whole hours, which is all that is known there, and its buckets too.
 func (s *Store) wholeHours(ctx context.Context, q metrics.Query) (metrics.Query, error) {
-	const hour = time.Hour
-	odd := func(t time.Time) bool { return !t.IsZero() && !t.Equal(t.Truncate(hour)) }
-	fine := q.Bucket%hour != 0
-	least := time.Duration(schema.RollupMinuteDays(1)-2) * 24 * hour // before which no minute has expired, for clocks that differ
-	old := func(t time.Time) bool { return time.Since(t) > least }
-	if !(odd(q.From) && old(q.From) || odd(q.To) && old(q.To) || fine && old(q.From)) {
+	const least = time.Duration(schema.RollupMarkDays) * 24 * time.Hour // before which no minute has expired
+	old := func(t time.Time) bool { return !t.IsZero() && time.Since(t) > least }
+	fine := q.Bucket%time.Hour != 0 && (q.From.IsZero() || old(q.From))
+	if !fine && !old(q.From) && !old(q.To) {
 		return q, nil
 	}
 	now, err := s.serverTime(ctx)
@@ -138,25 +136,50 @@ func (s *Store) wholeHours(ctx context.Context, q metrics.Query) (metrics.Query,
 	if err != nil {
 		return q, err
 	}
-	minutes := now.Add(-time.Duration(schema.RollupMinuteDays(int(retention/(24*hour)))-1) * 24 * hour)
-	if odd(q.From) && q.From.Before(minutes) {
-		q.From = q.From.Truncate(hour)
-	}
-	if odd(q.To) && q.To.Before(minutes) {
-		q.To = q.To.Truncate(hour).Add(hour)
-	}
-	first := q.From
-	if fine && first.IsZero() {
-		window, err := s.extent(ctx, q, nil)
-		if err != nil || window.From == window.To {
+	days := schema.RollupMinuteDays(int(retention/(24*time.Hour))) - 1
+	minutes := now.AddDate(0, 0, -days)
+	from, to := q.From.Truncate(time.Hour), q.To.Truncate(time.Hour)
+	for _, end := range []struct {
+		at   *time.Time
+		hour time.Time
+		wide time.Time
+	}{{&q.From, from, from}, {&q.To, to, to.Add(time.Hour)}} {
+		if end.at.IsZero() || end.at.Equal(end.hour) || !end.at.Before(minutes) {
+			continue
+		}
+		there, err := s.hoursThere(ctx, end.hour, end.hour.Add(time.Hour))
+		if err != nil {
 			return q, err
 		}
-		first = time.UnixMilli(window.From)
+		if there {
+			*end.at = end.wide
+		}
 	}
-	if fine && first.Before(minutes) {
-		q.Bucket = (q.Bucket/hour + 1) * hour
+	if fine {
+		if !q.To.IsZero() && q.To.Before(minutes) {
+			minutes = q.To
+		}
+		there, err := s.hoursThere(ctx, q.From, minutes)
+		if err != nil {
+			return q, err
+		}
+		if there {
+			q.Bucket = (q.Bucket + time.Hour).Truncate(time.Hour)
+		}
 	}
 	return q, nil
+}
+
+// hoursThere tells whether there are rollups of an hour that begins in [from, to).
+func (s *Store) hoursThere(ctx context.Context, from, to time.Time) (bool, error) {
+	var n uint64
+	err := s.value(ctx, &n, "SELECT count() FROM "+s.database+".rollups WHERE level = 'hour' AND kind = 'bucket'"+
+		" AND toInt64(toUnixTimestamp(bucket)) >= {from:Int64} AND toInt64(toUnixTimestamp(bucket)) < {to:Int64}",
+		clickhouse.Named("from", from.Unix()), clickhouse.Named("to", to.Unix()))
+	if isUnknownTable(err) {
+		return false, nil
+	}
+	return n > 0, err
 }
 
 // oldest is when the attempts began in Unix milliseconds that are surely there.
