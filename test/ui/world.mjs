@@ -44,7 +44,7 @@ export async function startWorld(sim) {
       return serve.lines.map((l) => JSON.parse(l)).some(isTheAlert);
     }, 1000);
   }
-  return { dir, run, ...serve, stop: async () => { await serve.end(); await stopEngine(run, join(dir, 'store')); rmSync(dir, { recursive: true, force: true, maxRetries: 5 }); } };
+  return { dir, run, ...serve, stop: async () => { await serve.end(); await stopEngine(run, join(dir, 'store')); await remove(dir); } };
 }
 
 /** isTheAlert tells the alert that the tests open. */
@@ -74,6 +74,9 @@ class Feed {
     if (code) throw new Error(`ingest import ended with ${code}:\n${said}`);
   }
 }
+
+/** remove takes a directory away in which an engine that is ending may still write. */
+const remove = (dir) => until(60e3, () => { rmSync(dir, { recursive: true, force: true }); return true; });
 
 /** stopEngine ends the engine of a store that nobody uses any more; it holds no status then. */
 async function stopEngine(run, store) {
