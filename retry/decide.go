@@ -25,7 +25,7 @@ func (r *Run) Finish(number int32, res Result) Decision {
 func (r *Run) conclude(f *flight, res *Result) Decision {
 	var o outcome
 	if f == nil {
-		o.d.StopReason = r.last.StopReason
+		o.d.StopReason = r.ended
 	} else {
 		r.finish(f, res, &o)
 	}
@@ -36,10 +36,11 @@ func (r *Run) conclude(f *flight, res *Result) Decision {
 
 // flight on its way with that ordinal, nil for none.
 func (r *Run) flight(number int32) *flight {
-	for i := range r.flights {
-		if f := &r.flights[i]; f.live && f.at.Number == number {
-			return f
-		}
+	if f := &r.first; f.live && f.at.Number == number {
+		return f
+	}
+	if f := r.second; f != nil && f.live && f.at.Number == number {
+		return f
 	}
 	return nil
 }
@@ -54,9 +55,9 @@ func (r *Run) atEnd(number int32, f func()) {
 }
 
 func (r *Run) newest() *flight {
-	a, b := &r.flights[0], &r.flights[1]
+	a, b := &r.first, r.second
 	switch {
-	case a.live && b.live && b.at.Number > a.at.Number, !a.live && b.live:
+	case b != nil && b.live && (!a.live || b.at.Number > a.at.Number):
 		return b
 	case a.live:
 		return a
@@ -65,11 +66,14 @@ func (r *Run) newest() *flight {
 }
 
 func (r *Run) finish(f *flight, res *Result, o *outcome) {
-	now := r.e.now()
 	if res.HandedOver && !f.handed && !r.won {
 		f.handed, r.won, r.over = true, true, true
 		o.d.HandedOver = true
 		return
+	}
+	now := res.EndedAt
+	if now.IsZero() {
+		now = r.e.now()
 	}
 	f.live = false
 	r.learn(f, res, now)
@@ -97,16 +101,15 @@ func (r *Run) finish(f *flight, res *Result, o *outcome) {
 	r.decided(o)
 }
 
-// decided keeps the decision on a retry for its revision, of the last one the reason.
+// decided keeps the decision on a retry for its revision.
 func (r *Run) decided(o *outcome) {
 	if !o.d.Retry {
-		r.last.StopReason = o.d.StopReason
 		return
 	}
-	r.last = o.d
-	if r.e.o.Observer != nil {
-		r.lastAt = o.at
+	if r.last == nil {
+		r.last = new(decided)
 	}
+	r.last.d, r.last.at = o.d, o.at
 }
 
 // learn tells breaker and bulkhead of the provider.
@@ -208,7 +211,7 @@ func (r *Run) worth(f *flight, res *Result) (why string, stop retrylens.StopReas
 		return "content was delivered", retrylens.StopPartialStream
 	case !r.retryable(f, res):
 		return "not retryable", retrylens.StopNotRetryable
-	case r.tries >= r.policy.Attempts:
+	case int(r.tries) >= r.policy.Attempts:
 		return "no attempt left", retrylens.StopMaxAttempts
 	case !r.op.Keyed && (!res.Verdict.PreSend || r.resent):
 		return "unkeyed", retrylens.StopUnkeyed
@@ -234,7 +237,7 @@ func (r *Run) WantsRefresh(number int32, res Result) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.askedNew || r.won || res.Delivered || res.HandedOver || res.Verdict.Class != retrylens.ClassAuth ||
-		r.tries >= r.policy.Attempts || !r.op.Keyed || !r.e.now().Before(r.deadline) {
+		int(r.tries) >= r.policy.Attempts || !r.op.Keyed || !r.e.now().Before(r.deadline) {
 		return false
 	}
 	r.askedNew, r.refreshedAt = true, number
@@ -299,7 +302,7 @@ func overloadedJitter(j Jitter) Jitter {
 // pay takes the retry-budget token of the provider that the retry goes to.
 func (r *Run) pay() bool {
 	to := r.target
-	if n := r.policy.FailoverAfter; n > 0 && r.here >= n && r.elsewhere() {
+	if n := r.policy.FailoverAfter; n > 0 && int(r.here) >= n && r.elsewhere() {
 		to = r.e.provider(r.op.SecondProvider)
 	}
 	if !to.budget.Take(context.Background()) {

@@ -84,7 +84,10 @@ func (e *Engine) Do(ctx context.Context, op Op, try Try) (Result, error) {
 	if d, ok := ctx.Deadline(); ok && (op.Deadline.IsZero() || d.Before(op.Deadline)) {
 		op.Deadline = d
 	}
-	d := &driver{e: e, ctx: ctx, run: e.Begin(op), try: try}
+	d := driver{e: e, ctx: ctx, try: try, run: e.Begin(op)}
+	if op.StartedAt.IsZero() {
+		d.begun = d.run.op.StartedAt
+	}
 	return d.loop()
 }
 
@@ -112,6 +115,8 @@ type driver struct {
 	try  Try
 	last Result // the last result of a try
 	any  bool   // there is one
+
+	begun time.Time // the moment at which the first attempt is to start; zero once it has, or where that is not now
 }
 
 // keep makes res the result that Do would return now.
@@ -162,7 +167,12 @@ func (d *driver) start() (Attempt, Decision) {
 	if d.ctx.Err() != nil {
 		return Attempt{}, d.run.Leave(d.gone())
 	}
-	if at, dec, ok := d.run.startNow(); ok {
+	now := d.begun
+	d.begun = time.Time{}
+	if now.IsZero() {
+		now = d.e.now()
+	}
+	if at, dec, ok := d.run.startNow(now); ok {
 		return at, dec
 	}
 	ready := make(chan struct{})
@@ -185,7 +195,10 @@ func (d *driver) start() (Attempt, Decision) {
 // attempt makes the try, with a second copy where that is worth it.
 func (d *driver) attempt(at Attempt) Decision {
 	if after, ok := d.run.HedgeAfter(); ok {
-		return d.hedged(at, after)
+		h := *d // so that d itself need not outlive Do
+		dec := h.hedged(at, after)
+		d.last, d.any = h.last, h.any
+		return dec
 	}
 	d.keep(d.call(d.ctx, at))
 	return d.run.Finish(at.Number, d.last)

@@ -3,7 +3,7 @@ package retry
 // Rearm puts the run of a benchmark back to where its first attempt is on its way:
 // what Next took or gave is undone.
 func (r *Run) Rearm() {
-	f := &r.flights[0]
+	f := &r.first
 	f.live = true
 	f.provider.bulkhead.TryAcquire(f.at.StartedAt)
 	r.token = true

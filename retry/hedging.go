@@ -12,6 +12,9 @@ import (
 // false where this operation gets no second copy: hedging off, not keyed, a stream,
 // not marked safe, no attempt left, or too few latencies known.
 func (r *Run) HedgeAfter() (time.Duration, bool) {
+	if !r.op.HedgeSafe || !r.op.Keyed {
+		return 0, false
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.newest()
@@ -29,7 +32,7 @@ func (r *Run) HedgeAfter() (time.Duration, bool) {
 
 func (r *Run) hedgeable(f *flight) bool {
 	return f.provider.hedges != nil && r.op.Keyed && r.op.HedgeSafe && !r.op.Stream &&
-		!r.hedged && !r.won && r.tries < r.policy.Attempts
+		!r.hedged && !r.won && int(r.tries) < r.policy.Attempts
 }
 
 // Hedge asks for a second copy of the attempt that is on its way: share of the

@@ -36,20 +36,20 @@ type Run struct {
 	limit    time.Duration // the deadline, counted from the start of the run as are all times below
 	target   *provider     // of the next attempt
 	next     int32         // its ordinal
-	tries    int           // attempts so far, refused ones and hedges included
-	sent     int           // of them sent
-	here     int           // failed attempts at the present provider
+	tries    int32         // attempts so far, refused ones and hedges included
+	sent     int32         // of them sent
+	here     int32         // failed attempts at the present provider
 	over     bool
 	won      bool
-
-	slot   slot
-	waiter *bulkhead.Waiter
-	token  bool // the next attempt has paid for itself
-
-	flights  [2]flight // of the attempts on their way
+	slot     slot
+	token    bool // the next attempt has paid for itself
 	hedged   bool
-	last     Decision // the last one, for revisions
-	lastAt   Attempt  // of its attempt, kept for an observer
+	waiter   *bulkhead.Waiter
+
+	first    flight  // of an attempt on its way
+	second   *flight // of another one beside it, made when there is one
+	ended    retrylens.StopReason
+	last     *decided // for revisions; nil as long as nothing was to be tried again
 	identity uint64   // of the last failure, 0 where that says nothing
 
 	previous    time.Duration // last backoff
@@ -77,6 +77,12 @@ type flight struct {
 	handed   bool   // the caller is reading the answer
 	atEnd    func() // frees what the answer's reader needed, nil for nothing
 	live     bool
+}
+
+// decided is a decision on a retry, which may not come about.
+type decided struct {
+	at Attempt
+	d  Decision
 }
 
 // outcome is a decision and what is left to do once the lock is gone.
@@ -112,7 +118,7 @@ func (r *Run) Deadline() time.Time { return r.deadline }
 func (r *Run) Attempts() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tries
+	return int(r.tries)
 }
 
 // Start asks for the next attempt: deadline, bulkhead slot, breaker. With Send the
@@ -129,12 +135,11 @@ func (r *Run) Start(granted func()) (Attempt, Decision) {
 	return o.at, o.d
 }
 
-// startNow is Start where nothing need be waited for; otherwise nothing happens and ok
+// startNow is Start at that moment where nothing need be waited for; otherwise nothing happens and ok
 // is false.
-func (r *Run) startNow() (at Attempt, d Decision, ok bool) {
+func (r *Run) startNow(now time.Time) (at Attempt, d Decision, ok bool) {
 	var o outcome
 	r.mu.Lock()
-	now := r.e.now()
 	if r.slot != noSlot || r.over || !now.Before(r.deadline) || !r.target.bulkhead.TryAcquire(now) {
 		r.mu.Unlock()
 		return at, d, false
@@ -153,7 +158,7 @@ func (r *Run) start(granted func(), o *outcome) {
 	r.upcoming(o)
 	switch {
 	case r.over:
-		o.d.StopReason = r.last.StopReason
+		o.d.StopReason = r.ended
 	case r.slot == queued:
 		o.d.Queued = true
 	case !o.now.Before(r.deadline):
@@ -240,9 +245,12 @@ func (r *Run) granted(tell func()) {
 
 func (r *Run) send(o *outcome, p *provider, permit breaker.Permit) {
 	o.d.Send, o.at.Probe = true, permit.Probe
-	f := &r.flights[0]
+	f := &r.first
 	if f.live {
-		f = &r.flights[1]
+		if r.second == nil {
+			r.second = new(flight)
+		}
+		f = r.second
 	}
 	*f = flight{at: o.at, provider: p, permit: permit, live: true}
 	if p.hedges != nil && o.at.Cause != retrylens.CauseHedge {
@@ -285,7 +293,7 @@ func shedClass(stop retrylens.StopReason) retrylens.ErrorClass {
 // failover turns to the second provider where there is one to turn to. As long as
 // nothing was sent it is the operation's first send and costs no token.
 func (r *Run) failover(now time.Time, d *Decision) bool {
-	if !r.elsewhere() || r.tries >= r.policy.Attempts || !r.op.Keyed && r.resent {
+	if !r.elsewhere() || int(r.tries) >= r.policy.Attempts || !r.op.Keyed && r.resent {
 		return false
 	}
 	p := r.e.provider(r.op.SecondProvider)
@@ -311,7 +319,7 @@ func (r *Run) turnTo(p *provider) {
 }
 
 func (r *Run) stop(d *Decision, reason retrylens.StopReason) {
-	d.StopReason = reason
+	d.StopReason, r.ended = reason, reason
 	r.over = true
 }
 
@@ -338,7 +346,7 @@ func (r *Run) Leave(reason retrylens.StopReason) Decision {
 func (r *Run) leave(reason retrylens.StopReason, o *outcome) {
 	o.now = r.e.now()
 	if r.over {
-		o.d.StopReason = r.last.StopReason
+		o.d.StopReason = r.ended
 		return
 	}
 	if r.slot == queued && r.target.bulkhead.Leave(r.waiter) {
@@ -353,11 +361,13 @@ func (r *Run) leave(reason retrylens.StopReason, o *outcome) {
 		return
 	}
 	r.returnToken()
-	o.at, o.d, o.observe = r.lastAt, r.last, true
+	o.observe = true
+	if r.last != nil {
+		o.at, o.d = r.last.at, r.last.d
+	}
 	o.d.Retry, o.d.Revision = false, 1
 	o.d.Reason = line(o.d.Reason, leaveReason(reason))
 	r.stop(&o.d, reason)
-	r.last = o.d
 }
 
 func leaveReason(reason retrylens.StopReason) string {

@@ -80,6 +80,8 @@ type Result struct {
 	// [Run.Finish] reports the end.
 	HandedOver bool
 
+	EndedAt time.Time // when the try ended, by the engine's clock; zero = when this is reported
+
 	Value any   // the caller's; Do returns it
 	Err   error // the caller's, of a failure; Do wraps it
 }

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,6 +41,8 @@ type Breaker struct {
 	o        Options
 	onChange func(from, to State)
 
+	passes atomic.Uint64 // generation + 1 while closed, else 0: most calls need no lock
+
 	mu          sync.Mutex
 	state       State
 	generation  uint64 // raised by every change of state: reports of older ones are ignored
@@ -54,7 +57,9 @@ type Breaker struct {
 // New returns a closed breaker. onChange, if not nil, is called after each change
 // of state, outside of the lock. The options are not checked: see [Options.Validate].
 func New(o Options, onChange func(from, to State)) *Breaker {
-	return &Breaker{o: o, onChange: onChange, cooldown: o.Open, window: newWindow(o.Window)}
+	b := &Breaker{o: o, onChange: onChange, cooldown: o.Open, window: newWindow(o.Window)}
+	b.passes.Store(1)
+	return b
 }
 
 // Permit is an admitted call; its outcome is to be reported once with [Breaker.Done].
@@ -66,6 +71,9 @@ type Permit struct {
 // Allow tells whether a call may go now. cheap marks a call that costs little
 // should it fail: for Options.ProbeGrace after a cooldown only such a call probes.
 func (b *Breaker) Allow(now time.Time, cheap bool) (Permit, bool) {
+	if g := b.passes.Load(); g > 0 {
+		return Permit{generation: g - 1}, true
+	}
 	b.mu.Lock()
 	from := b.state
 	p, ok := b.allow(now, cheap)
@@ -151,6 +159,10 @@ func (b *Breaker) open(now time.Time) {
 func (b *Breaker) enter(s State) {
 	b.state = s
 	b.generation++
+	b.passes.Store(0)
+	if s == Closed {
+		b.passes.Store(b.generation + 1)
+	}
 	b.probing = false
 	b.consecutive = 0
 	b.window.reset()

@@ -104,16 +104,27 @@ func (h *Handle) Begin(now time.Time) (next int32, startedAt time.Time) {
 	return h.next, h.startedAt
 }
 
-// Claim gives out n as the number of an attempt, or the next free one if it is taken.
-func (h *Handle) Claim(n int32) int32 {
+// Number of the next attempt.
+func (h *Handle) Number() int32 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.next
+}
+
+// Claim gives out n as the number of an attempt that starts now, or the next free one if
+// it is taken. It tells the start of the operation's first attempt as well: now, if this is it.
+func (h *Handle) Claim(n int32, now time.Time) (number int32, startedAt time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.startedAt.IsZero() {
+		h.startedAt = now
+	}
 	i := n - h.base
 	if i < 0 || i >= 128 || h.used[i/64]&(1<<(i%64)) != 0 {
 		n = h.next
 	}
 	h.use(n)
-	return n
+	return n, h.startedAt
 }
 
 // Take gives out the number of an attempt, above all others.

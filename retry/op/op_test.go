@@ -28,8 +28,13 @@ func TestNumbers(t *testing.T) {
 	if n := h.Take(); n != 7 {
 		t.Errorf("after a skip %d", n)
 	}
-	if a, b, c, d := h.Claim(9), h.Claim(8), h.Claim(8), h.Claim(3); a != 9 || b != 8 || c != 10 || d != 3 {
-		t.Errorf("claimed %d, %d, %d, %d", a, b, c, d)
+	for _, c := range [][2]int32{{9, 9}, {8, 8}, {8, 10}, {3, 3}} {
+		if got, at := h.Claim(c[0], now.Add(time.Minute)); got != c[1] || !at.Equal(now) || h.Number() < got {
+			t.Errorf("claimed %d: got %d of an operation that began at %v", c[0], got, at)
+		}
+	}
+	if _, at := op.NewHandle(op.Operation{}).Claim(0, now); !at.Equal(now) {
+		t.Errorf("an operation begins at %v, not with its first attempt", at)
 	}
 	if h.ID() == "" || h.ID() != h.ID() {
 		t.Error("the id is not one id")

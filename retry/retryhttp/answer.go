@@ -28,12 +28,7 @@ func (x *exchange) Read(p []byte) (int, error) {
 	}
 	x.awaits()
 	n, err := x.from.Read(p)
-	x.got(p[:n])
-	if err != nil {
-		err = x.breaks(err)
-		x.finish(err)
-	}
-	return n, err
+	return n, x.got(p[:n], err)
 }
 
 // awaits: the caller wants more of a stream. While it is elsewhere no gap grows.
@@ -48,29 +43,26 @@ func (x *exchange) awaits() {
 	}
 }
 
-// got p, the next bytes of an answer, for its caller.
-func (x *exchange) got(p []byte) {
-	if !x.handed {
-		return
-	}
+// got p, the next bytes of an answer, for its caller; err = why there will be no more. It
+// returns what the caller is told of that.
+func (x *exchange) got(p []byte, err error) error {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.ended {
-		return
+	if x.handed && !x.ended && len(p) > 0 {
+		if content := x.passed(p); x.stream() {
+			x.watch.pause(content)
+		}
 	}
-	if content := x.passed(p); x.stream() {
-		x.watch.pause(content)
+	if err == nil {
+		x.mu.Unlock()
+		return nil
 	}
-}
-
-// breaks notes why reading ended, for those who read on.
-func (x *exchange) breaks(err error) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if fired := x.watchFired(); fired != nil && !errors.Is(err, io.EOF) {
-		err = errors.Join(fired, err)
+	if err != io.EOF { //nolint:errorlint // what io.Reader promises; the watch need not be asked
+		if fired := x.watchFired(); fired != nil {
+			err = errors.Join(fired, err)
+		}
 	}
 	x.broke = err
+	x.ends(err)
 	return err
 }
 
@@ -122,6 +114,11 @@ func (o *answers) any() *exchange {
 // finish ends the attempt once: err is io.EOF, why reading failed, or errClosed.
 func (x *exchange) finish(err error) {
 	x.mu.Lock()
+	x.ends(err)
+}
+
+// ends is finish with the lock held, which it gives back.
+func (x *exchange) ends(err error) {
 	if x.ended {
 		x.mu.Unlock()
 		return
@@ -147,17 +144,17 @@ func (x *exchange) outcome(err error) retry.Result {
 	}
 	if x.status == http.StatusSwitchingProtocols { // delivered; what follows is another protocol's
 		x.endOfTry()
-		return retry.Result{Delivered: true, Value: x}
+		return retry.Result{Delivered: true, EndedAt: x.end, Value: x}
 	}
 	if (err == nil || x.reader.Complete()) && x.success() {
 		x.endOfTry()
-		return retry.Result{Delivered: true, Value: x}
+		return retry.Result{Delivered: true, EndedAt: x.end, Value: x}
 	}
 	err = x.leaving(err)
 	left := errors.Is(err, errClosed) || errors.Is(err, context.Canceled) && x.watchFired() == nil
 	if left && x.reader.Telling() == nil {
 		x.endOfTry()
-		return retry.Result{CallerGone: true, Err: err, Value: x,
+		return retry.Result{CallerGone: true, Err: err, EndedAt: x.end, Value: x,
 			Verdict: classify.Verdict{Class: retrylens.ClassCancelled, Reason: "the caller left before the answer was complete"}}
 	}
 	if left {
@@ -165,7 +162,7 @@ func (x *exchange) outcome(err error) retry.Result {
 	}
 	res := x.verdict(err)
 	if res.Verdict.Class == retrylens.ClassUnclassified && err == nil { // nothing speaks against it
-		return retry.Result{Delivered: true, Value: x}
+		return retry.Result{Delivered: true, EndedAt: x.end, Value: x}
 	}
 	res.Partial = err != nil && x.content && x.stream() // what ended in order is no break
 	return res

@@ -29,8 +29,8 @@ type call struct {
 	keyValue [1]string
 	cause    retrylens.Cause
 	number   int32     // of the first attempt
-	now      time.Time // when this call began
-	started  time.Time // when the operation did
+	began    time.Time // zero = with its first attempt
+	started  time.Time // the operation, once there was an attempt
 
 	mu      sync.Mutex
 	headers http.Header // of all tries, with what Refresh changed
@@ -68,25 +68,33 @@ func (t *Transport) begin(r *http.Request) (*call, error) {
 	}
 	c.tries = c.room[:0]
 	c.provider = t.provider(r, c.gateway)
-	c.now = t.clock.Now()
-	c.findOperation(r.Context(), c.now)
-	c.number, c.started = c.h.Begin(c.now)
+	c.findOperation(r.Context())
+	c.number = c.h.Number()
 	c.cause = c.firstCause()
 	c.setHeaders()
-	if err := c.h.Persist(r.Context()); err != nil {
-		c.body.close()
-		return nil, err
+	return c, c.persist(r.Context())
+}
+
+// persist the key before anything is sent. What that takes is the operation's time.
+func (c *call) persist(ctx context.Context) error {
+	if c.h.Operation().Persist == nil {
+		return nil
 	}
-	return c, nil
+	c.began = c.t.clock.Now()
+	if err := c.h.Persist(ctx); err != nil {
+		c.body.close()
+		return err
+	}
+	return nil
 }
 
 // findOperation: the context's, else the one that an SDK is trying again, else a new one.
-func (c *call) findOperation(ctx context.Context, now time.Time) {
+func (c *call) findOperation(ctx context.Context) {
 	if c.h = op.From(ctx); c.h != nil {
 		return
 	}
 	if c.layer.retries > 0 {
-		c.h = c.t.layers.take(c.layerKey(c.layer.retries), now)
+		c.h = c.t.layers.take(c.layerKey(c.layer.retries), c.t.clock.Now())
 	}
 	if c.h == nil {
 		c.h = op.NewHandle(op.Operation{ID: c.layer.id})
@@ -116,7 +124,7 @@ func (c *call) firstCause() retrylens.Cause {
 // operation as the engine needs to know it.
 func (c *call) operation() retry.Op {
 	o := c.h.Operation()
-	e := retry.Op{Provider: c.provider, StartedAt: c.now, Keyed: c.key != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
+	e := retry.Op{Provider: c.provider, StartedAt: c.began, Keyed: c.key != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
 		FirstAttempt: c.number, Cause: c.cause, Discard: discard, Value: c}
 	if o.HedgeSafe { // a stream is never hedged
 		c.body.complete()
@@ -173,9 +181,12 @@ func with(h http.Header, name string, value []string) http.Header {
 
 // header of one try. A gateway is told which one it is.
 func (c *call) header(x *exchange) http.Header {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	h := c.headers
+	if c.t.o.Refresh != nil {
+		c.mu.Lock()
+		h = c.headers
+		c.mu.Unlock()
+	}
 	if c.gateway {
 		h = with(h, operationHeader, []string{"id=" + url.QueryEscape(c.h.ID()) + ";started=" + strconv.FormatInt(c.started.UnixMilli(), 10) +
 			";attempt=" + strconv.Itoa(int(x.number)) + ";cause=" + string(x.cause)})
@@ -228,31 +239,36 @@ func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
 			return retry.Result{CallerGone: ctx.Err() == context.Canceled, Err: context.Cause(ctx), Value: nil,
 				Verdict: classify.Verdict{Class: retrylens.ClassCancelled, Reason: "the caller left while its key was in flight"}}
 		}
-		x = c.begun(&exchange{c: c, at: at, cause: retrylens.CausePolicy, start: c.t.clock.Now(), number: c.h.Take()})
+		x = c.question(at)
 	}
 }
 
 // exchange begins the record of an attempt. Its number is the engine's, unless another
 // call or a question to a gateway has taken that.
 func (c *call) exchange(at retry.Attempt, start time.Time) *exchange {
-	x := &c.first
+	number, started := c.h.Claim(at.Number, at.RunStartedAt)
+	cause := at.Cause
+	switch {
+	case number == 0:
+		cause = retrylens.CauseFirst
+	case cause == retrylens.CauseFirst: // two calls at once share the operation
+		cause = retrylens.CauseRedelivery
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := &c.first
 	if x.c != nil {
 		x = new(exchange)
 	}
-	x.c = c
-	c.mu.Unlock()
-	x.at, x.cause, x.start, x.number = at, at.Cause, start, c.h.Claim(at.Number)
-	switch {
-	case x.number == 0:
-		x.cause = retrylens.CauseFirst
-	case x.cause == retrylens.CauseFirst: // two calls at once share the operation
-		x.cause = retrylens.CauseRedelivery
-	}
-	return c.begun(x)
+	c.started = started
+	x.c, x.at, x.cause, x.start, x.number = c, at, cause, start, number
+	c.tries = append(c.tries, x)
+	return x
 }
 
-func (c *call) begun(x *exchange) *exchange {
+// question to a gateway, which says that the key is in flight: once more.
+func (c *call) question(at retry.Attempt) *exchange {
+	x := &exchange{c: c, at: at, cause: retrylens.CausePolicy, start: c.t.clock.Now(), number: c.h.Take()}
 	c.mu.Lock()
 	c.tries = append(c.tries, x)
 	c.mu.Unlock()

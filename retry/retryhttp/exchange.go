@@ -72,8 +72,8 @@ func (x *exchange) send(ctx context.Context) retry.Result {
 		return x.unsent(err)
 	}
 	x.began = true
-	x.tracer = takeTracer(c.t.clock)
-	x.watch = c.t.watches.start(ctx, x.at.Timeout)
+	x.tracer = takeTracer(c.t.clock, x.start)
+	x.watch = c.t.watches.start(ctx, x.start, x.at.Timeout)
 	req := c.req.WithContext(x.context(ctx))
 	req.Body, req.GetBody, req.Header = out, nil, c.header(x) // without GetBody the library resends no body
 	resp, err := c.t.bases.of(x.at.Provider).RoundTrip(req)   //nolint:bodyclose // the caller's, as its own Body
@@ -137,7 +137,7 @@ func (x *exchange) result(err error, f classify.Failure) retry.Result {
 		v.Retryable, v.RetryAfter = false, retrylens.Opt[time.Duration]{}
 	}
 	x.asked = v.ProviderErrorType
-	return retry.Result{Verdict: v, Err: err, Value: x}
+	return retry.Result{Verdict: v, Err: err, EndedAt: x.end, Value: x}
 }
 
 // errorStatus reads the error's body, as far as it is looked at, and keeps it for the
@@ -302,9 +302,7 @@ func (x *exchange) watchFired() error {
 func (x *exchange) endOfTry() {
 	x.end = x.c.t.clock.Now()
 	x.trace = x.tracer.trace()
-	if d, ok := x.tracer.ttfb(x.start); ok {
-		x.ttfb = retrylens.Some(d.Milliseconds())
-	}
+	x.ttfb = x.tracer.ttfb()
 	if r := x.reader; r != nil {
 		x.tokens, x.cost, x.model = r.Tokens(), r.CostUSD(), x.c.t.models.get(r.Model())
 		x.content, x.complete, x.estimate = r.Content(), r.Complete(), r.Estimate()

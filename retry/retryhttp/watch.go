@@ -43,19 +43,21 @@ type watchPool struct {
 	pool  sync.Pool
 }
 
-// start watches an attempt: its life ends after limit, or with parent.
-func (p *watchPool) start(parent context.Context, limit time.Duration) *watch {
+// start watches an attempt that starts now: its life ends after limit, or with parent.
+func (p *watchPool) start(parent context.Context, now time.Time, limit time.Duration) *watch {
 	w, ok := p.pool.Get().(*watch)
 	if !ok {
-		w = &watch{clock: p.clock, base: p.clock.Now().Add(-1)}
+		w = &watch{clock: p.clock, base: now.Add(-1)}
 		w.life, w.end = context.WithCancelCause(context.Background())
 		w.leaves = w.parentLeaves
 	}
-	w.away.Store(false)
+	if w.away.Load() {
+		w.away.Store(false)
+	}
+	at := now.Sub(w.base)
 	w.mu.Lock()
-	now := w.now()
-	w.parent, w.gap, w.cause, w.due = parent, 0, nil, now+limit
-	w.arm(now, w.due)
+	w.parent, w.gap, w.cause, w.due = parent, 0, nil, at+limit
+	w.arm(at, w.due)
 	w.mu.Unlock()
 	if parent.Done() != nil {
 		w.stop = context.AfterFunc(parent, w.leaves)

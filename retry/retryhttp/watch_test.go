@@ -15,11 +15,11 @@ func TestWatch(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
 	p := &watchPool{clock: c}
 	for _, before := range []time.Duration{0, time.Second, 9 * time.Second, 50 * time.Second} {
-		w := p.start(context.Background(), 60*time.Second) // leaves a timer behind
+		w := p.start(context.Background(), p.clock.Now(), 60*time.Second) // leaves a timer behind
 		p.release(w, true)
 		c.Advance(before)
 
-		w = p.start(context.Background(), 10*time.Second)
+		w = p.start(context.Background(), p.clock.Now(), 10*time.Second)
 		c.Advance(10*time.Second - 1)
 		if w.life.Err() != nil || w.fired() != nil {
 			t.Fatalf("after %v: ended early", before)
@@ -35,7 +35,7 @@ func TestWatch(t *testing.T) {
 func TestWatchGaps(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
 	p := &watchPool{clock: c}
-	w := p.start(context.Background(), 10*time.Second)
+	w := p.start(context.Background(), p.clock.Now(), 10*time.Second)
 	c.Advance(9 * time.Second)
 	w.stream(4 * time.Second)
 	for range 20 { // far beyond the first span
@@ -58,7 +58,7 @@ func TestWatchGaps(t *testing.T) {
 func TestWatchOfASlowCaller(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
 	p := &watchPool{clock: c}
-	w := p.start(context.Background(), 10*time.Second)
+	w := p.start(context.Background(), p.clock.Now(), 10*time.Second)
 	w.stream(4 * time.Second)
 	for range 5 {
 		c.Advance(3 * time.Second)
@@ -81,7 +81,7 @@ func TestWatchOfASlowCaller(t *testing.T) {
 		t.Fatalf("%v", context.Cause(w.life))
 	}
 	p.release(w, true)
-	if w = p.start(context.Background(), 10*time.Second); w.away.Load() {
+	if w = p.start(context.Background(), p.clock.Now(), 10*time.Second); w.away.Load() {
 		t.Error("the next attempt begins as a slow caller's")
 	}
 }
@@ -91,14 +91,14 @@ func TestWatchOfACallerThatLeaves(t *testing.T) {
 	p := &watchPool{clock: clock.Real()}
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
-	w := p.start(ctx, time.Hour)
+	w := p.start(ctx, p.clock.Now(), time.Hour)
 	cancel(gone)
 	<-w.life.Done()
 	if context.Cause(w.life) != gone || w.fired() != nil {
 		t.Errorf("%v", context.Cause(w.life))
 	}
 	p.release(w, true)
-	if next := p.start(context.Background(), time.Hour); next.life.Err() != nil {
+	if next := p.start(context.Background(), p.clock.Now(), time.Hour); next.life.Err() != nil {
 		t.Error("a life that has ended was used again")
 	}
 }
