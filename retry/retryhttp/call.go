@@ -25,18 +25,15 @@ type call struct {
 	path     string // of the request, which is the caller's again once the answer has ended
 	provider string
 	gateway  bool
-	key      string // as sent, "" = unkeyed
-	keyValue [1]string
+	key      [1]string // as sent, "" = unkeyed; as a header has it
 	cause    retrylens.Cause
 	number   int32     // of the first attempt
-	began    time.Time // zero = with its first attempt
-	started  time.Time // the operation, once there was an attempt
+	started  time.Time // the operation, once there was an attempt; before it this call, if that had to do something first
 
 	mu      sync.Mutex
 	headers http.Header // of all tries, with what Refresh changed
-	tries   []*exchange
-	room    [2]*exchange
-	first   exchange // of the tries
+	newest  *exchange   // of the tries, which are a list through themselves
+	first   exchange    // of them
 }
 
 // RoundTrip sends the request by the policy. An answer with an error status is an answer:
@@ -66,7 +63,6 @@ func (t *Transport) begin(r *http.Request) (*call, error) {
 	if err := c.body.read(r, t.o.MaxBody); err != nil {
 		return nil, err
 	}
-	c.tries = c.room[:0]
 	c.provider = t.provider(r, c.gateway)
 	c.findOperation(r.Context())
 	c.number = c.h.Number()
@@ -80,7 +76,7 @@ func (c *call) persist(ctx context.Context) error {
 	if c.h.Operation().Persist == nil {
 		return nil
 	}
-	c.began = c.t.clock.Now()
+	c.started = c.t.clock.Now()
 	if err := c.h.Persist(ctx); err != nil {
 		c.body.close()
 		return err
@@ -124,11 +120,10 @@ func (c *call) firstCause() retrylens.Cause {
 // operation as the engine needs to know it.
 func (c *call) operation() retry.Op {
 	o := c.h.Operation()
-	e := retry.Op{Provider: c.provider, StartedAt: c.began, Keyed: c.key != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
+	e := retry.Op{Provider: c.provider, StartedAt: c.started, Keyed: c.key[0] != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
 		FirstAttempt: c.number, Cause: c.cause, Discard: discard, Value: c}
 	if o.HedgeSafe { // a stream is never hedged
-		c.body.complete()
-		e.Stream = c.body.info.Stream || streamPath(c.path)
+		e.Stream = c.body.facts().info.Stream || streamPath(c.path)
 		e.HedgeSafe = c.body.rest == nil
 	}
 	if c.t.o.Refresh != nil {
@@ -157,7 +152,7 @@ func (c *call) setHeaders() {
 	if c.gateway {
 		name = keyHeader
 	}
-	if c.key = first(c.req.Header, keyHeader); name == "" || c.key != "" && name == keyHeader {
+	if c.key[0] = first(c.req.Header, keyHeader); name == "" || c.key[0] != "" && name == keyHeader {
 		return
 	}
 	name = http.CanonicalHeaderKey(name)
@@ -165,8 +160,8 @@ func (c *call) setHeaders() {
 	if key == "" {
 		return
 	}
-	c.key, c.keyValue[0] = key, key
-	c.headers = with(c.headers, name, c.keyValue[:])
+	c.key[0] = key
+	c.headers = with(c.headers, name, c.key[:])
 }
 
 // with returns h and one header more; the values of the others are shared.
@@ -189,7 +184,7 @@ func (c *call) header(x *exchange) http.Header {
 	}
 	if c.gateway {
 		h = with(h, operationHeader, []string{"id=" + url.QueryEscape(c.h.ID()) + ";started=" + strconv.FormatInt(c.started.UnixMilli(), 10) +
-			";attempt=" + strconv.Itoa(int(x.number)) + ";cause=" + string(x.cause)})
+			";attempt=" + strconv.Itoa(int(x.number)) + ";cause=" + string(x.at.Cause)})
 	}
 	return h
 }
@@ -222,7 +217,7 @@ const shortestWait = 250 * time.Millisecond
 // try makes one attempt. While a gateway says that the key is in flight it asks again
 // under the same key, as long as the deadline allows; each question is an attempt.
 func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
-	x := c.exchange(at, at.StartedAt)
+	x := c.exchange(at)
 	for {
 		res := x.send(ctx)
 		if !x.inFlight || res.CallerGone {
@@ -245,14 +240,13 @@ func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
 
 // exchange begins the record of an attempt. Its number is the engine's, unless another
 // call or a question to a gateway has taken that.
-func (c *call) exchange(at retry.Attempt, start time.Time) *exchange {
+func (c *call) exchange(at retry.Attempt) *exchange {
 	number, started := c.h.Claim(at.Number, at.RunStartedAt)
-	cause := at.Cause
 	switch {
 	case number == 0:
-		cause = retrylens.CauseFirst
-	case cause == retrylens.CauseFirst: // two calls at once share the operation
-		cause = retrylens.CauseRedelivery
+		at.Cause = retrylens.CauseFirst
+	case at.Cause == retrylens.CauseFirst: // two calls at once share the operation
+		at.Cause = retrylens.CauseRedelivery
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,17 +254,20 @@ func (c *call) exchange(at retry.Attempt, start time.Time) *exchange {
 	if x.c != nil {
 		x = new(exchange)
 	}
-	c.started = started
-	x.c, x.at, x.cause, x.start, x.number = c, at, cause, start, number
-	c.tries = append(c.tries, x)
+	if c.newest == nil {
+		c.started = started
+	}
+	x.c, x.at, x.number = c, at, number
+	x.earlier, c.newest = c.newest, x
 	return x
 }
 
 // question to a gateway, which says that the key is in flight: once more.
 func (c *call) question(at retry.Attempt) *exchange {
-	x := &exchange{c: c, at: at, cause: retrylens.CausePolicy, start: c.t.clock.Now(), number: c.h.Take()}
+	at.StartedAt, at.Cause = c.t.clock.Now(), retrylens.CausePolicy
+	x := &exchange{c: c, at: at, number: c.h.Take()}
 	c.mu.Lock()
-	c.tries = append(c.tries, x)
+	x.earlier, c.newest = c.newest, x
 	c.mu.Unlock()
 	return x
 }
@@ -279,10 +276,9 @@ func (c *call) question(at retry.Attempt) *exchange {
 func (c *call) of(number int32) *exchange {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := len(c.tries) - 1; i >= 0; i-- {
-		if c.tries[i].at.Number == number {
-			return c.tries[i]
-		}
+	x := c.newest
+	for x != nil && x.at.Number != number {
+		x = x.earlier
 	}
-	return nil
+	return x
 }

@@ -18,10 +18,8 @@ import (
 // exchange is one attempt: a request, its answer, its record.
 type exchange struct {
 	c      *call
-	at     retry.Attempt
-	number int32 // of the record; the engine's own may differ where a key was in flight
-	cause  retrylens.Cause
-	start  time.Time
+	at     retry.Attempt // with the record's cause, and the start of a question to a gateway
+	number int32         // of the record; the engine's own may differ where a key was in flight
 
 	ctx    attemptContext
 	sent   reader // of the request body
@@ -31,9 +29,7 @@ type exchange struct {
 	reader *usage.Reader  // nil once the answer has ended, or where nothing is read
 	from   io.ReadCloser  // the body as the base transport gives it
 
-	prefix   []byte // read before the answer was handed over
-	failed   []byte // body of an error status, to be returned
-	contents int    // content events seen
+	prefix   []byte // read before the answer was handed over, or the body of an error status
 	length   int64  // bytes read
 	broke    error  // why reading ended before the answer was handed over
 	status   int
@@ -44,6 +40,7 @@ type exchange struct {
 	mismatch bool // the gateway: the key was used with another body
 
 	before, after *exchange // in the transport's list of open answers
+	earlier       *exchange // of the same call
 
 	mu    sync.Mutex // of the end, which Read and Close may race for
 	ended bool
@@ -58,8 +55,8 @@ type exchange struct {
 	trace    classify.Trace
 	ttfb     retrylens.Opt[int64]
 	end      time.Time
-	asked    string               // provider_error_type
-	seq      retrylens.Opt[int64] // of the record once there is one
+	asked    string // provider_error_type
+	seq      int64  // of the record once there is one, plus 1
 }
 
 var readers = sync.Pool{New: func() any { return new(usage.Reader) }}
@@ -72,8 +69,8 @@ func (x *exchange) send(ctx context.Context) retry.Result {
 		return x.unsent(err)
 	}
 	x.began = true
-	x.tracer = takeTracer(c.t.clock, x.start)
-	x.watch = c.t.watches.start(ctx, x.start, x.at.Timeout)
+	x.tracer = takeTracer(c.t.clock, x.at.StartedAt)
+	x.watch = c.t.watches.start(ctx, x.at.StartedAt, x.at.Timeout)
 	req := c.req.WithContext(x.context(ctx))
 	req.Body, req.GetBody, req.Header = out, nil, c.header(x) // without GetBody the library resends no body
 	resp, err := c.t.bases.of(x.at.Provider).RoundTrip(req)   //nolint:bodyclose // the caller's, as its own Body
@@ -148,7 +145,7 @@ func (x *exchange) errorStatus() retry.Result {
 		err = fired
 	}
 	x.length = int64(len(body))
-	x.failed, x.prefix = body, body
+	x.prefix = body
 	x.endOfTry()
 	res := x.result(err, classify.Failure{Body: body})
 	if len(body) < classify.MaxBody {
@@ -231,10 +228,9 @@ func (x *exchange) await(limit int, stream bool) bool {
 // was in it.
 func (x *exchange) passed(p []byte) bool {
 	x.length += int64(len(p))
+	before := x.reader.Contents()
 	x.reader.Write(p)
-	before := x.contents
-	x.contents = x.reader.Contents()
-	return x.contents != before
+	return x.reader.Contents() != before
 }
 
 // failedEarly: the answer failed before anything of it was handed over.

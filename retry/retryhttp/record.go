@@ -19,7 +19,7 @@ func (t *Transport) observe(o *retry.Op, at retry.Attempt, d retry.Decision) {
 	}
 	x := c.of(at.Number)
 	if x == nil { // refused
-		x = c.exchange(at, at.StartedAt)
+		x = c.exchange(at)
 		x.end = at.StartedAt
 	}
 	x.emit(d)
@@ -41,15 +41,17 @@ func (x *exchange) emit(d retry.Decision) {
 		return
 	}
 	a, _ := records.Get().(*retrylens.Attempt)
-	*a = retrylens.Attempt{Seq: x.seq}
+	*a = retrylens.Attempt{Seq: retrylens.Opt[int64]{Value: max(x.seq-1, 0), Set: x.seq > 0}}
 	x.fill(a)
 	d.Apply(a)
 	x.overrule(a)
-	if x.seq.Set {
+	if x.seq > 0 {
 		a.Revision = max(a.Revision, 1)
 	}
 	x.c.t.o.Records.Emit(a, x)
-	x.seq = a.Seq
+	if a.Seq.Set {
+		x.seq = a.Seq.Value + 1
+	}
 	records.Put(a)
 }
 
@@ -57,12 +59,12 @@ func (x *exchange) emit(d retry.Decision) {
 func (x *exchange) fill(a *retrylens.Attempt) {
 	c := x.c
 	o := c.h.Operation()
-	a.LogicalID, a.OperationStartedAt, a.Attempt, a.Cause = o.ID, c.started, x.number, x.cause
+	a.LogicalID, a.OperationStartedAt, a.Attempt, a.Cause = o.ID, c.started, x.number, x.at.Cause
 	a.Tenant, a.Service, a.Environment = or(o.Tenant, c.t.o.Tenant), or(o.Service, c.t.o.Service), or(o.Environment, c.t.o.Environment)
 	a.Operation, a.Provider, a.Endpoint, a.Attributes = o.Name, x.at.Provider, c.path, o.Attributes
-	a.IdempotencyKey = c.key
-	a.StartedAt = x.start
-	a.DurationMS = retrylens.Some(max(0, x.end.Sub(x.start).Milliseconds()))
+	a.IdempotencyKey = c.key[0]
+	a.StartedAt = x.at.StartedAt
+	a.DurationMS = retrylens.Some(max(0, x.end.Sub(x.at.StartedAt).Milliseconds()))
 	a.TTFBMS = x.ttfb
 	a.Status = retrylens.Some(status(x.status))
 	a.UpstreamCalls = retrylens.Some(x.sends())
@@ -155,7 +157,7 @@ func (x *exchange) overrule(a *retrylens.Attempt) {
 		a.Outcome, a.UpstreamCalls = retrylens.OutcomeKeyMismatch, retrylens.Some[uint16](0)
 		a.Final = retrylens.Some(true)
 	case a.Outcome == retrylens.OutcomeShed:
-		a.UpstreamCalls, a.Status, a.IdempotencyKey = retrylens.Some[uint16](0), retrylens.Some[uint16](0), x.c.key
+		a.UpstreamCalls, a.Status, a.IdempotencyKey = retrylens.Some[uint16](0), retrylens.Some[uint16](0), x.c.key[0]
 	}
 	a.Delivery = ""
 	if a.Outcome != retrylens.OutcomeSuccess && a.Outcome != retrylens.OutcomeHedgeLost && x.handed && x.content {
@@ -169,13 +171,13 @@ func (x *exchange) Size() int { return len(x.c.body.bytes) }
 // Complete makes the parts of the record whose making takes time, see emit.Late.
 func (x *exchange) Complete(a *retrylens.Attempt) {
 	c := x.c
-	c.body.complete()
+	facts := c.body.facts()
 	a.LogicalID = c.h.ID()
-	a.Fingerprint = c.body.fingerprint
+	a.Fingerprint = facts.fingerprint
 	if a.Model = modelOf(c.path); a.Model == "" {
-		a.Model = c.t.models.get(c.body.info.Model)
+		a.Model = c.t.models.get(facts.info.Model)
 	}
-	a.Stream = a.Stream || c.body.info.Stream || streamPath(c.path)
+	a.Stream = a.Stream || facts.info.Stream || streamPath(c.path)
 	if p := c.t.o.Prices; p != nil && !a.CostUSD.Set && (a.UsageSource == "" || a.UsageSource == retrylens.UsageProvider || a.UsageSource == retrylens.UsagePartial) {
 		if m, ok := p.Cost(a); ok {
 			a.CostUSD, a.CostSource = retrylens.Some(m), retrylens.CostPriceBook

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
+	"sync/atomic"
 
 	"github.com/retrylens/retrylens/retry/fingerprint"
 	"github.com/retrylens/retrylens/retry/usage"
@@ -20,7 +20,11 @@ type body struct {
 	sent  bool
 	probe [1]byte
 
-	once        sync.Once // of what follows, made outside of the call
+	known atomic.Pointer[facts]
+}
+
+// facts are what is read in a request body, outside of the call.
+type facts struct {
 	fingerprint string
 	info        usage.Request
 }
@@ -103,12 +107,15 @@ type reader struct{ bytes.Reader }
 
 func (*reader) Close() error { return nil }
 
-// complete makes the parts whose making takes time.
-func (b *body) complete() {
-	b.once.Do(func() {
-		if len(b.bytes) > 0 {
-			b.fingerprint = fingerprint.Body(b.bytes)
-			b.info = usage.ReadRequest(b.bytes)
-		}
-	})
+// facts of the body, made when they are first asked for.
+func (b *body) facts() *facts {
+	if f := b.known.Load(); f != nil {
+		return f
+	}
+	f := new(facts)
+	if len(b.bytes) > 0 {
+		f.fingerprint, f.info = fingerprint.Body(b.bytes), usage.ReadRequest(b.bytes)
+	}
+	b.known.Store(f) // who asks at the same time comes to the same
+	return f
 }

@@ -71,6 +71,10 @@ func (d *document) write(p []byte) int {
 			i = d.inBare(p, i)
 		case sDone, sBad:
 			return i
+		case sKey:
+			if i = d.members(p, i); i < len(p) {
+				i = d.between(p, i)
+			}
 		default:
 			i = d.between(p, i)
 		}
