@@ -129,7 +129,7 @@ func TestThereFromTheFirstRecordOn(t *testing.T) {
 		"half an hour of few":       {shape{operations: 60, extra: 2, retriesFail: 1, answer: 1000}, detect.MaskedOutage},
 		"a tenth is retried":        {shape{operations: 200, extra: 1, answer: 1700}, detect.Healthy},
 		"slow":                      {shape{operations: 200, p50: 20_000, p99: 90_000}, detect.Healthy},
-		"hedged or delivered again": {shape{operations: 200, redelivered: 4, lost: 4}, detect.Healthy},
+		"hedged":                    {shape{operations: 200, hedged: 8, beaten: 8}, detect.Healthy},
 		"submitted twice, answered": {shape{operations: 200, redelivered: 8}, detect.Healthy},
 		"errors":                    {shape{operations: 200, failed: 2}, detect.Outage},
 	} {
@@ -162,6 +162,36 @@ func TestDuplicatesThatFollowNoFailure(t *testing.T) {
 			newStory(t, detect.Options{}).hours(usual, 3).next(c.shape, 1).says(c.want)
 		})
 	}
+}
+
+// TestHedges: those sent because answers are slow tell of no failure, however many they are and
+// however slow it is; those that stand in for attempts that failed do, with a history or without.
+func TestHedges(t *testing.T) {
+	slow := shape{operations: 200, p25: 9000, p50: 16_000, p99: 90_000}
+	with := func(s shape, hedged, beaten, saved, extra int64) shape {
+		s.hedged, s.beaten, s.saved, s.extra = hedged, beaten, saved, extra
+		return s
+	}
+	for name, c := range map[string]struct {
+		always, shape shape
+		want          detect.State
+	}{
+		"slow, one operation in ten":         {usual, with(slow, 1, 1, 0, 0), detect.Healthy},
+		"slow, all of them":                  {usual, with(slow, 10, 10, 0, 0), detect.Healthy},
+		"half slow, half of them":            {usual, with(shape{operations: 200, p25: 2000, p50: 8000, p99: 60_000}, 5, 5, 0, 0), detect.Healthy},
+		"slow, all of them, more than ever":  {with(usual, 2, 2, 0, 0), with(slow, 10, 10, 0, 0), detect.Healthy},
+		"slow, a tenth is retried":           {usual, with(slow, 10, 10, 0, 1), detect.Flaky},
+		"attempts fail, hedges answer, slow": {usual, with(slow, 0, 0, 4, 0), detect.MaskedOutage},
+		"the same among hedges that win":     {with(usual, 2, 2, 0, 0), with(slow, 4, 4, 4, 0), detect.MaskedOutage},
+		"attempts fail, retries answer":      {with(usual, 2, 2, 0, 0), with(slow, 4, 4, 0, 4), detect.MaskedOutage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newStory(t, detect.Options{}).hours(c.always, 3).says(detect.Healthy).next(c.shape, 1).says(c.want)
+		})
+	}
+	cold := shape{operations: 200, answer: 1000}
+	newStory(t, detect.Options{}).next(with(cold, 8, 8, 0, 0), 4).says(detect.Healthy)
+	newStory(t, detect.Options{}).next(with(cold, 0, 0, 8, 0), 4).says(detect.MaskedOutage)
 }
 
 // TestOneIncidentIsOnePage: windows in which it is hardly seen end nothing, good ones do, and

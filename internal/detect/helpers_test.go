@@ -24,6 +24,8 @@ type shape struct {
 	hidden          int64 // calls, a slot
 	redelivered     int64 // tries that are no retries, a slot
 	lost            int64 // of them those that fail
+	hedged, beaten  int64 // hedges a slot, and attempts that lost one
+	saved           int64 // operations a slot whose first attempt failed and whose hedge answered
 	p25, answer     int64 // the fastest quarter, and what answers take without retries; 0 = half of p50, and p50
 	open            int64 // operations a slot whose first attempt failed and that have no end yet
 	only            int   // slots, the newest, that have any of it; 0 = all
@@ -35,13 +37,14 @@ func (s shape) slot(i int) detect.Counts {
 	if s.only > 0 && i < detect.SpanSlots-s.only {
 		return c
 	}
-	troubled := min(n, s.extra+s.open)
+	troubled := min(n, s.extra+s.open+s.saved)
 	c.Succeeded, c.Failed = n-s.failed-s.open, s.failed
-	c.Attempts += s.extra + s.served + s.refused + s.redelivered
+	c.Attempts += s.extra + s.served + s.refused + s.redelivered + s.hedged + s.saved
 	c.Retries, c.RetrySuccesses = s.extra+s.served+s.refused, s.extra-s.retriesFail+s.served
-	c.FailedAttempts = troubled + s.retriesFail + s.refused + s.lost
+	c.FailedAttempts = troubled + s.retriesFail + s.refused + s.lost + s.beaten
 	c.FirstSuccesses = n - troubled
-	c.UpstreamCalls += s.extra + s.hidden + s.redelivered
+	c.UpstreamCalls += s.extra + s.hidden + s.redelivered + s.hedged + s.saved
+	c.Hedges, c.Cancelled = s.hedged+s.saved, s.beaten
 	c.HiddenCalls, c.DuplicatesServed, c.DuplicatesRefused = s.hidden, s.served, s.refused
 	return c
 }

@@ -50,7 +50,7 @@ func newEntry(s *Sample) entry {
 	e := entry{
 		Hour: hourOfWeek(s.At), Operations: u(s.Window.Operations), Calls: u(calls), Tries: u(tries),
 		Failed: u(s.Window.Failed), Finished: u(s.Window.Failed + s.Window.Succeeded), Retries: u(retries), Successes: u(successes),
-		FirstAttempts: u(s.Window.FirstAttempts), FirstSuccess: u(s.Window.FirstSuccesses),
+		FirstAttempts: u(s.Window.FirstAttempts), FirstSuccess: u(s.Window.FirstAttempts - s.Window.firstFailed()),
 	}
 	for part, v := range s.parts() {
 		e.Latency[part] = latency{N: u(v.Delivered), P50: float32(logMS(v, v.P50MS)), P99: float32(logMS(v, v.P99MS)), Answer: float32(logMS(v, v.AnswerMS))}
@@ -74,25 +74,35 @@ const minDelivered = 8
 // extra are the upstream calls and the tries beyond one for each operation that something
 // went before: an attempt that failed, or a layer below that sent again. A duplicate that
 // was refused or served from memory is no try at the work, and one that follows no failure
-// tells nothing of the provider.
+// tells nothing of the provider; nor does a hedge.
 func (c *Counts) extra() (calls, tries int64) {
 	calls, tries = c.allExtra()
-	failed := max(0, c.FailedAttempts-c.DuplicatesRefused)
+	failed := c.failed()
 	return min(calls, failed+c.below()), min(tries, failed)
 }
 
-// allExtra are those that follow no failure, too.
+// unasked are those of extra, and the duplicates that follow no failure, too; no hedges,
+// which a service sends by its own will as soon as answers are slow.
+func (c *Counts) unasked() (calls, tries int64) {
+	calls, tries = c.extra()
+	allCalls, allTries := c.allExtra()
+	return max(calls, allCalls-c.Hedges), max(tries, allTries-c.Hedges)
+}
+
 func (c *Counts) allExtra() (calls, tries int64) {
 	duplicates := c.DuplicatesServed + c.DuplicatesRefused
 	return max(0, c.UpstreamCalls-c.Operations), max(0, c.Attempts-duplicates-c.Operations)
 }
 
-// retried are the tries and calls beyond the first that are made because of a failure by
-// whatever policy: no hedges, no redeliveries, of which a service may have many by design.
-func (c *Counts) retried() (calls, tries int64) {
-	calls, tries = c.extra()
-	retries, _ := c.netRetries()
-	return min(calls, retries+c.below()), min(tries, retries)
+// failed are the attempts that did; one that lost its hedge or was refused as a duplicate did
+// not.
+func (c *Counts) failed() int64 {
+	return max(0, c.FailedAttempts-c.DuplicatesRefused-min(c.Cancelled, c.Hedges))
+}
+
+// firstFailed are the first ones of them, at most.
+func (c *Counts) firstFailed() int64 {
+	return min(max(0, c.FirstAttempts-c.FirstSuccesses-c.DuplicatesRefused), c.failed())
 }
 
 // below are the calls that layers below the reporting one have added.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
@@ -52,6 +53,8 @@ type Counts struct {
 	UpstreamCalls, HiddenCalls          int64
 	DuplicatesServed, DuplicatesRefused int64
 	LayerUpstreamCalls, LayerAttempts   int64
+	Hedges                              int64 // calls whose cause is a hedge
+	Cancelled                           int64 // counted records of that class: losers of hedges have it
 }
 
 // CountsOf takes what is needed from the counters of a report.
@@ -64,6 +67,7 @@ func CountsOf(c *metrics.Counters) Counts {
 		FailedAttempts: n(c.FailedAttempts), UpstreamCalls: n(c.UpstreamCalls), HiddenCalls: n(c.HiddenCalls),
 		DuplicatesServed: n(c.DuplicatesServed), DuplicatesRefused: n(c.DuplicatesRefused),
 		LayerUpstreamCalls: n(c.LayerUpstreamCalls), LayerAttempts: n(c.LayerAttempts),
+		Hedges: n(c.UpstreamCallsByCause[string(retrylens.CauseHedge)]), Cancelled: n(c.ErrorsByClass[string(retrylens.ClassCancelled)]),
 	}
 }
 
@@ -84,6 +88,8 @@ func (c *Counts) Add(o *Counts, sign int64) {
 	c.DuplicatesRefused += sign * o.DuplicatesRefused
 	c.LayerUpstreamCalls += sign * o.LayerUpstreamCalls
 	c.LayerAttempts += sign * o.LayerAttempts
+	c.Hedges += sign * o.Hedges
+	c.Cancelled += sign * o.Cancelled
 }
 
 // View is what is known of the operations that start in a part of time.

@@ -207,7 +207,7 @@ const (
 func (s *series) signs(sample *Sample, j *judgement) (signs []Sign) {
 	r := &sample.Recent
 	calls, _ := r.extra()
-	first := ratio(r.FirstSuccesses, r.FirstAttempts) - s.base.FirstSuccess
+	first := ratio(r.FirstAttempts-r.firstFailed(), r.FirstAttempts) - s.base.FirstSuccess
 	s.fell = s.fell || !s.began.IsZero() && r.FirstAttempts > 0 && first < -fallen
 	if s.fell && j.fresh && ratio(calls, r.Operations) >= metastableExcess && first >= -metastableSlack {
 		signs = append(signs, SignMetastable)
@@ -254,7 +254,7 @@ const stillFlaky = 1.8
 
 // unusual tells that so much is retried as is usual for nobody.
 func unusual(c *Counts) bool {
-	calls, tries := c.retried()
+	calls, tries := c.extra()
 	return ratio(max(calls, tries), c.Operations) > mostUsual
 }
 

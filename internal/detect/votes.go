@@ -129,11 +129,8 @@ func (c *comparison) slowed(v *View, ms, answerMS int64, l level) (score, change
 
 // extra are the calls and tries that count: see [Counts.extra].
 func (c *comparison) extra(v *Counts) (calls, tries int64) {
-	switch {
-	case c.b.Source == SourceFloors:
-		return v.retried()
-	case c.late:
-		return v.allExtra()
+	if c.late {
+		return v.unasked()
 	}
 	return v.extra()
 }
@@ -258,7 +255,7 @@ func (c *comparison) rescued() bool {
 // troubled operations are those whose first attempt failed; a duplicate that was refused
 // did not.
 func (v *View) troubled() int64 {
-	return max(0, v.FirstAttempts-v.FirstSuccesses-v.DuplicatesRefused, v.Operations-v.Succeeded)
+	return max(v.firstFailed(), v.Operations-v.Succeeded)
 }
 
 // newest are the operations of the last two minutes, or where answers take so long that of
@@ -294,7 +291,7 @@ func (c *comparison) fresh() bool {
 	calls := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) { n, _ := c.extra(s); return n, s.Operations })
 	tries := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) { _, n := c.extra(s); return n, s.Operations })
 	troubled := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) {
-		return s.FirstAttempts - s.FirstSuccesses - s.DuplicatesRefused, s.FirstAttempts
+		return s.firstFailed(), s.FirstAttempts
 	})
 	return calls.holds(c.b.Calls, c.o.Votes.CallsChange) || troubled.holds(rate{Mean: 1 - c.b.FirstSuccess}, c.o.Votes.CallsChange) || tries.holds(c.b.Tries, c.o.Votes.CallsChange)
 }

@@ -25,13 +25,14 @@ func main() {
 	half := flag.String("half", "report", "seeds: report, or tune to choose thresholds by")
 	seeds := flag.Int("seeds", 8, "of each kind, size and rate of masked outages; others have a third")
 	shapes := flag.Int("shapes", 3, "seeds of each kind, history and rate of worlds whose figures are drawn")
+	mixed := flag.Int("mixed", 6, "seeds of each kind and history of worlds of which nothing is fixed")
 	months := flag.Int("months", 3, "quiet months of 20 series")
 	joint := flag.Float64("joint", 0, "detect.Options.Joint, to tune it; 0 = the default")
 	only := flag.String("only", "", "kinds, comma-separated; none = all")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "goroutines")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, os.Stderr, config{*half, *seeds, *shapes, *months, *workers, *only, detect.Options{Joint: *joint}})
+	err := run(ctx, os.Stdout, os.Stderr, config{*half, *seeds, *shapes, *mixed, *months, *workers, *only, detect.Options{Joint: *joint}})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "detectorbench:", err)
@@ -40,16 +41,17 @@ func main() {
 }
 
 type config struct {
-	half                           string
-	seeds, shapes, months, workers int
-	only                           string
-	o                              detect.Options
+	half                                  string
+	seeds, shapes, mixed, months, workers int
+	only                                  string
+	o                                     detect.Options
 }
 
 // report is the line of JSON.
 type report struct {
 	*score
 	Shapes  []shapeScore    `json:"drawn_worlds"`
+	Mixed   []mixedScore    `json:"mixed_worlds"`
 	Months  monthsReport    `json:"quiet_months"`
 	CPU     []cpuResult     `json:"rounds,omitempty"`
 	Targets map[string]bool `json:"targets"`
@@ -90,6 +92,10 @@ func run(ctx context.Context, out, table io.Writer, c config) error {
 		return err
 	}
 	shapeTable(table, r.Shapes)
+	if r.Mixed, err = runMixed(ctx, chosenMixed(mixedOf(first+600_000, c.mixed), c.only), c.workers, c.o); err != nil {
+		return err
+	}
+	mixedTable(table, r.Mixed)
 	if r.Months, err = quietMonths(ctx, first, c); err != nil {
 		return err
 	}
@@ -133,6 +139,9 @@ func (r *report) targets() map[string]bool {
 	t["never_masked_outage_of_drawn_worlds_that_are_none"] = !slices.ContainsFunc(r.Shapes, func(x shapeScore) bool {
 		return x.MaskedOutage > 0 && (x.Truth == sim.Healthy || x.Truth == sim.Flaky)
 	})
+	mixed := sumMixed(r.Mixed)
+	t["mixed_worlds_99_percent_in_2_minutes"] = mixed.share() >= 0.99
+	t["never_masked_outage_of_mixed_worlds_that_are_none"] = mixed.SaidMasked == 0
 	for _, c := range r.CPU {
 		if c.Series == 2000 {
 			t["2000_series_1_second_cpu_a_round"] = c.WorstMS <= 1000
@@ -154,4 +163,14 @@ func chosen(all []job, kinds string) []job {
 		return all
 	}
 	return slices.DeleteFunc(all, func(j job) bool { return !slices.Contains(strings.Split(kinds, ","), j.kind) })
+}
+
+// chosenMixed are the worlds whose kind is named; "" = all.
+func chosenMixed(all []mixedWorld, kinds string) []mixedWorld {
+	if kinds == "" {
+		return all
+	}
+	return slices.DeleteFunc(all, func(w mixedWorld) bool {
+		return !slices.Contains(strings.Split(kinds, ","), mixedKinds[w.kind].name)
+	})
 }

@@ -87,6 +87,7 @@ func (op *operation) single(a *retrylens.Attempt) {
 		FirstAttempts: one(first), FirstSuccesses: one(first && full),
 		UpstreamCalls: calls, HiddenCalls: max(0, calls-1),
 		DuplicatesServed: one(a.Outcome == retrylens.OutcomeReplayed), DuplicatesRefused: one(a.Outcome == retrylens.OutcomeInFlight),
+		Hedges: one(calls > 0 && a.Cause == retrylens.CauseHedge), Cancelled: one(a.ErrorClass == retrylens.ClassCancelled),
 	}
 	if full && a.DurationMS.Set {
 		latency := a.EndUnixMS() - op.startMS
