@@ -52,8 +52,8 @@ func TestEveryAlertIsTold(t *testing.T) {
 	severity := map[string]string{}
 	for _, r := range file.Groups[0].Rules {
 		severity[r.Alert] = r.Labels["severity"]
-		if r.Annotations["runbook"] != r.Alert {
-			t.Errorf("%s names the runbook %q", r.Alert, r.Annotations["runbook"])
+		if page := r.Annotations["runbook_url"]; page != "https://github.com/retrylens/retrylens/blob/main/docs/runbooks/"+r.Alert+".md" {
+			t.Errorf("%s has its runbook at %q", r.Alert, page)
 		}
 		if !strings.Contains(string(tests), "alertname: "+r.Alert+"\n        exp_alerts") {
 			t.Errorf("no unit test has %s fire", r.Alert)

@@ -165,12 +165,13 @@ func chosen(all []job, kinds string) []job {
 	return slices.DeleteFunc(all, func(j job) bool { return !slices.Contains(strings.Split(kinds, ","), j.kind) })
 }
 
-// chosenMixed are the worlds whose kind is named; "" = all.
+// chosenMixed are the worlds that are named in part; "" = all, and mixed = all of this family.
 func chosenMixed(all []mixedWorld, kinds string) []mixedWorld {
 	if kinds == "" {
 		return all
 	}
 	return slices.DeleteFunc(all, func(w mixedWorld) bool {
-		return !slices.Contains(strings.Split(kinds, ","), mixedKinds[w.kind].name)
+		name := "mixed " + mixedKinds[w.kind].name
+		return !slices.ContainsFunc(strings.Split(kinds, ","), func(part string) bool { return strings.Contains(name, part) })
 	})
 }
