@@ -2,14 +2,17 @@ package alerts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,7 +26,8 @@ const (
 
 const (
 	postTimeout = 10 * time.Second
-	batchAlerts = 64 // of one request
+	saidTimeout = time.Second // of the text of an answer, once its status is known
+	batchAlerts = 64          // of one request
 )
 
 // Alertmanager tells one Alertmanager (API v2) of every alert, again and again as
@@ -36,6 +40,7 @@ type Alertmanager struct {
 	logger  *slog.Logger
 	latest  chan delivery // holds at most the latest
 	sent    map[string]sent
+	silent  map[string]int // how often nobody answered when an alert was told, since it was last taken
 }
 
 // delivery is all alerts at one time.
@@ -62,7 +67,7 @@ func NewAlertmanager(address string, links Links, logger *slog.Logger) (*Alertma
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &Alertmanager{
-		url: hostOf(u), request: u, links: links, logger: logger, sent: map[string]sent{},
+		url: hostOf(u), request: u, links: links, logger: logger, sent: map[string]sent{}, silent: map[string]int{},
 		client: newClient(), latest: make(chan delivery, 1),
 	}, nil
 }
@@ -95,9 +100,20 @@ func (a *Alertmanager) Run(ctx context.Context) {
 	}
 }
 
-// tell sends what is due.
+// tell sends what is due, until nobody answers: who hangs would do so for every batch, and
+// what is newer waits. What nobody answered to goes last the next time, so it keeps no other.
 func (a *Alertmanager) tell(ctx context.Context, d delivery) {
-	var due []*Alert
+	due := a.due(d)
+	slices.SortStableFunc(due, func(x, y *Alert) int { return cmp.Compare(a.silent[x.Key()], a.silent[y.Key()]) })
+	for batch := range slices.Chunk(due, batchAlerts) {
+		if !a.batch(ctx, d.now, batch) {
+			return
+		}
+	}
+}
+
+// due are the alerts to be told, and those that are over are forgotten.
+func (a *Alertmanager) due(d delivery) (due []*Alert) {
 	alive := map[string]bool{}
 	for _, al := range d.all {
 		alive[al.Key()] = true
@@ -106,37 +122,37 @@ func (a *Alertmanager) tell(ctx context.Context, d delivery) {
 			due = append(due, al)
 		}
 	}
-	for key := range a.sent {
-		if !alive[key] {
-			delete(a.sent, key)
-		}
-	}
-	for len(due) > 0 {
-		n := min(batchAlerts, len(due))
-		a.batch(ctx, d.now, due[:n])
-		due = due[n:]
-	}
+	maps.DeleteFunc(a.sent, func(key string, _ sent) bool { return !alive[key] })
+	maps.DeleteFunc(a.silent, func(key string, _ int) bool { return !alive[key] })
+	return due
 }
 
-// batch sends some alerts. A 400 says that some of them are bad, not which; the others
-// may have been taken. So each is sent alone then, and one that is refused alone counts as told
-// until it is due again.
-func (a *Alertmanager) batch(ctx context.Context, now time.Time, due []*Alert) {
+// batch sends some alerts, and tells whether there was an answer. A 400 says that some of them
+// are bad, not which; the others may have been taken. So each is sent alone then, and one that
+// is refused alone counts as told until it is due again.
+func (a *Alertmanager) batch(ctx context.Context, now time.Time, due []*Alert) (answered bool) {
 	status, err := a.post(ctx, now, due)
 	if status == http.StatusBadRequest && len(due) > 1 {
 		for i := range due {
-			a.batch(ctx, now, due[i:i+1])
+			if !a.batch(ctx, now, due[i:i+1]) {
+				return false
+			}
 		}
-		return
+		return true
 	}
 	if err != nil {
 		a.logger.Warn("an Alertmanager did not take alerts", "url", a.url, "alerts", len(due), "error", err)
 	}
-	if err == nil || status == http.StatusBadRequest {
-		for _, al := range due {
+	for _, al := range due {
+		switch {
+		case err == nil || status == http.StatusBadRequest:
 			a.sent[al.Key()] = sent{al.Status, now}
+			delete(a.silent, al.Key())
+		case status == 0:
+			a.silent[al.Key()]++
 		}
 	}
+	return status != 0
 }
 
 // posted is an alert as the API wants it.
@@ -171,12 +187,15 @@ func newClient() *http.Client {
 	return &http.Client{Timeout: postTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// postJSON posts v; any status but 2xx is an error.
+// postJSON posts v; any status but 2xx is an error. The status decides as soon as it is there: a
+// text that never ends is not waited for.
 func postJSON(ctx context.Context, client *http.Client, address string, v any) (status int, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(b))
 	if err != nil {
 		return 0, withoutAddress(err)
@@ -187,7 +206,8 @@ func postJSON(ctx context.Context, client *http.Client, address string, v any) (
 		return 0, withoutAddress(err)
 	}
 	defer resp.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 512)) // for the log only
+	defer time.AfterFunc(saidTimeout, cancel).Stop()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 512)) // for the log only; read to its end, the connection is used again
 	if resp.StatusCode/100 != 2 {
 		return resp.StatusCode, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(said)))
 	}
