@@ -455,49 +455,6 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
-// TestTime: a call of Emit takes less than 50 µs, whatever the sink does and whether the
-// record is kept or dropped. The best of several rounds counts, as others use the machine.
-func TestTime(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		s    *sink
-		max  int
-	}{
-		{"good", &sink{}, 1 << 16},
-		{"down", &sink{fail: func(int) error { return errors.New("down") }}, 1 << 16},
-		{"hanging", &sink{block: make(chan struct{})}, 1 << 16},
-		{"full", &sink{block: make(chan struct{})}, 100},
-	} {
-		e := start(t, emit.Options{Sink: c.s, MaxRecords: c.max, Backoff: func(int) time.Duration { return time.Millisecond }})
-		best := time.Hour
-		for range 20 {
-			best = min(best, round(e))
-		}
-		st := e.Stats()
-		t.Logf("%s: 99 %% of the calls within %v; %d emitted, %d dropped", c.name, best, st.Emitted, st.Dropped)
-		if best > slower*50*time.Microsecond || (st.Dropped > 0) != (c.name == "full") {
-			t.Errorf("%s: 99 %% of the calls within %v, want 50µs; %d dropped", c.name, best, st.Dropped)
-		}
-		if c.s.block != nil {
-			close(c.s.block)
-		}
-		_ = closeWithin(t, e, 100*time.Millisecond)
-	}
-}
-
-// round is the time within which 99 % of some calls return.
-func round(e *emit.Emitter) time.Duration {
-	spent := make([]time.Duration, 2000)
-	for i := range spent {
-		a := attempt("a")
-		before := time.Now()
-		e.Emit(a, nil)
-		spent[i] = time.Since(before)
-	}
-	slices.Sort(spent)
-	return spent[len(spent)*99/100]
-}
-
 func BenchmarkEmit(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -1,6 +1,10 @@
 package usage
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // document reads one JSON document, fed in pieces of any size. It descends only where
 // answers keep what is looked for, so that what a tool call or an echoed request
@@ -248,23 +252,32 @@ func (d *document) inString(p []byte, i int) int {
 
 // stringEnd is the index of the first quote or backslash, len(p) without one.
 func stringEnd(p []byte) int {
-	for i, c := range p[:min(len(p), 16)] {
-		if c == '"' || c == '\\' {
-			return i
+	at := 0
+	for ; at < inWords && at+8 <= len(p); at += 8 {
+		w := binary.LittleEndian.Uint64(p[at:])
+		if hit := zeroBytes(w^quotes) | zeroBytes(w^backslashes); hit != 0 {
+			return at + bits.TrailingZeros64(hit)/8
 		}
 	}
-	if len(p) <= 16 {
-		return len(p)
-	}
-	end := bytes.IndexByte(p[16:], '"')
+	end := bytes.IndexByte(p[at:], '"')
 	if end < 0 {
-		end = len(p) - 16
+		end = len(p) - at
 	}
-	if back := bytes.IndexByte(p[16:16+end], '\\'); back >= 0 {
+	if back := bytes.IndexByte(p[at:at+end], '\\'); back >= 0 {
 		end = back
 	}
-	return 16 + end
+	return at + end
 }
+
+const (
+	inWords     = 32 // names and most values are shorter than a look for each byte pays
+	ones        = 0x0101010101010101
+	quotes      = '"' * ones
+	backslashes = '\\' * ones
+)
+
+// zeroBytes sets the highest bit of the first byte of w that is 0, and perhaps of later ones.
+func zeroBytes(w uint64) uint64 { return (w - ones) &^ w & (0x80 * ones) }
 
 func (d *document) keep(p []byte) {
 	if d.state == sSkipString {
