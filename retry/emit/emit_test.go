@@ -361,6 +361,39 @@ func TestSpool(t *testing.T) {
 	}
 }
 
+// TestALongSpoolIsReadInOneGo: to send what waits on disk takes a listing for all of it, not
+// one for each batch.
+func TestALongSpoolIsReadInOneGo(t *testing.T) {
+	dir := t.TempDir()
+	spool, err := emit.OpenSpool(dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := &sink{fail: func(int) error { return errors.New("down") }}
+	const n = 300
+	e := start(t, emit.Options{Sink: down, Spool: spool, BatchSize: 1})
+	for i := range n {
+		e.Emit(attempt(fmt.Sprint(i)), nil)
+	}
+	if err := closeWithin(t, e, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	before := spool.Listings()
+	up := &sink{}
+	if err := closeWithin(t, start(t, emit.Options{Sink: up, Spool: spool}), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	got := up.records(t)
+	for i, a := range got {
+		if a.LogicalID != fmt.Sprint(i) {
+			t.Fatalf("batch %d holds record %s", i, a.LogicalID)
+		}
+	}
+	if listings := spool.Listings() - before; len(got) != n || listings > 3 {
+		t.Errorf("%d of %d records with %d listings", len(got), n, listings)
+	}
+}
+
 // TestSpoolOfSeveral: what others put there or take away counts, the directory itself too.
 func TestSpoolOfSeveral(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")

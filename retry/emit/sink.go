@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -70,7 +71,16 @@ func (s *fileSink) Send(_ context.Context, lines []byte, _ int) (Result, error) 
 	return Result{}, nil
 }
 
-func (s *fileSink) Close() error { return errors.Join(s.f.Sync(), s.f.Close()) }
+func (s *fileSink) Close() error { return errors.Join(toDisk(s.f), s.f.Close()) }
+
+// toDisk syncs f. What knows no such thing, a pipe, a device, a directory of some file
+// systems, has taken all that it was given.
+func toDisk(f *os.File) error {
+	if err := f.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
 
 // Writer returns a sink that writes NDJSON to w, such as standard output. It does not
 // close w.
