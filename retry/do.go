@@ -314,10 +314,10 @@ func (c *copies) end() {
 	c.d.e.copies.Go(func() {
 		for ; c.running > 0; c.running-- {
 			a := <-c.answers
-			c.d.run.Finish(a.at.Number, a.res)
-			if a.panicked == nil {
+			if a.panicked == nil { // first, so that what was handed over has ended when it is decided on
 				c.d.discard(a.res)
 			}
+			c.d.run.Finish(a.at.Number, a.res)
 		}
 	})
 }

@@ -27,6 +27,7 @@ type call struct {
 	gateway  bool
 	key      [1]string // as sent, "" = unkeyed; as a header has it
 	cause    retrylens.Cause
+	follows  *exchange // whose answer sent the caller's http.Client here, nil for most
 	number   int32     // of the first attempt
 	started  time.Time // the operation, once there was an attempt; before it this call, if that had to do something first
 
@@ -51,7 +52,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.mayComeAgain()
 	}
 	if x != nil && x.resp != nil {
-		x.resp.Request = r
+		x.resp.Request = x.mayRedirect(r)
 		return x.resp, nil
 	}
 	return nil, err
@@ -63,10 +64,14 @@ func (t *Transport) begin(r *http.Request) (*call, error) {
 	if err := c.body.read(r, t.o.MaxBody); err != nil {
 		return nil, err
 	}
-	c.provider = t.provider(r, c.gateway)
-	c.findOperation(r.Context())
-	c.number = c.h.Number()
-	c.cause = c.firstCause()
+	if c.follows = redirectOf(r, t); c.follows != nil {
+		c.goesOn()
+	} else {
+		c.provider = t.provider(r, c.gateway)
+		c.findOperation(r.Context())
+		c.number = c.h.Number()
+		c.cause = c.firstCause()
+	}
 	c.setHeaders()
 	return c, c.persist(r.Context())
 }
@@ -241,6 +246,14 @@ func (c *call) try(ctx context.Context, at retry.Attempt) retry.Result {
 // exchange begins the record of an attempt. Its number is the engine's, unless another
 // call or a question to a gateway has taken that.
 func (c *call) exchange(at retry.Attempt) *exchange {
+	if x := c.redirected(at); x != nil {
+		return x
+	}
+	return c.attempt(at)
+}
+
+// attempt begins the record of an attempt of its own.
+func (c *call) attempt(at retry.Attempt) *exchange {
 	number, started := c.h.Claim(at.Number, at.RunStartedAt)
 	switch {
 	case number == 0:

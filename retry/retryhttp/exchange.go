@@ -55,8 +55,10 @@ type exchange struct {
 	trace    classify.Trace
 	ttfb     retrylens.Opt[int64]
 	end      time.Time
-	asked    string // provider_error_type
-	seq      int64  // of the record once there is one, plus 1
+	asked    string    // provider_error_type
+	seq      int64     // of the record once there is one, plus 1
+	revision uint8     // of the next record
+	follows  *exchange // whose attempt this one goes on with, see redirect.go
 }
 
 var readers = sync.Pool{New: func() any { return new(usage.Reader) }}

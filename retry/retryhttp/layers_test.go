@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -384,6 +385,67 @@ func TestHedge(t *testing.T) {
 	}
 	if n := len(r.srv.Served()); n > len(a) { // of a cancelled copy the server may have seen nothing
 		t.Errorf("the server counted %d requests, the records %d", n, len(a))
+	}
+}
+
+// deaf is a base that goes on after its caller has left: the request with that number is
+// answered once a later one was.
+type deaf struct {
+	base http.RoundTripper
+	late int32
+	n    atomic.Int32
+	next chan struct{}
+}
+
+func (d *deaf) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := d.n.Add(1) - 1
+	if n == d.late {
+		<-d.next
+		<-r.Context().Done()
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+	}
+	resp, err := d.base.RoundTrip(r)
+	if n == d.late+1 {
+		close(d.next)
+	}
+	return resp, err
+}
+
+// TestDurationOfTheLoser: a copy that lost lasted until it was cancelled, whether it was still waiting then
+// or answers all the same.
+func TestDurationOfTheLoser(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		r := start(t, func(n int, _ *fakeprovider.Served) step {
+			if n == 30 && !late {
+				return step{Break: fakeprovider.Hang}
+			}
+			return step{Delay: 5 * time.Millisecond}
+		}, func(o *retryhttp.Options) {
+			l := limits()
+			l.Hedging.Enabled, l.Hedging.Share = true, 1
+			o.Retry.Limits = l
+			if late {
+				o.Base = &deaf{base: o.Base, late: 30, next: make(chan struct{})}
+			}
+		})
+		for i := range 31 {
+			ctx := op.With(context.Background(), op.Operation{ID: strconv.Itoa(i), Key: strconv.Itoa(i), HedgeSafe: i == 30})
+			if code, _, err := r.post(ctx, chat, whole); code != 200 || err != nil {
+				t.Fatalf("%d: %d %v", i, code, err)
+			}
+		}
+		if err := r.tr.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		a := r.m.all(t)[30:]
+		if len(a) != 2 {
+			t.Fatalf("%+v", lines(a))
+		}
+		slices.SortFunc(a, func(x, y retrylens.Attempt) int { return int(x.Attempt - y.Attempt) })
+		after := a[1].StartedAt.Sub(a[0].StartedAt).Milliseconds()
+		if a[0].Outcome != retrylens.OutcomeHedgeLost || after == 0 || a[0].DurationMS.Value < after || a[1].Outcome != retrylens.OutcomeSuccess {
+			t.Errorf("late %v: the copy started %d ms after\n%s\n%s", late, after, a[0].AppendJSON(nil), a[1].AppendJSON(nil))
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func (t *Transport) observe(o *retry.Op, at retry.Attempt, d retry.Decision) {
 	}
 	x := c.of(at.Number)
 	if x == nil { // refused
-		x = c.exchange(at)
+		x = c.attempt(at)
 		x.end = at.StartedAt
 	}
 	x.emit(d)
@@ -45,9 +45,8 @@ func (x *exchange) emit(d retry.Decision) {
 	x.fill(a)
 	d.Apply(a)
 	x.overrule(a)
-	if x.seq > 0 {
-		a.Revision = max(a.Revision, 1)
-	}
+	a.Revision = max(a.Revision, x.revision)
+	x.revision = a.Revision + min(1, math.MaxUint8-a.Revision)
 	x.c.t.o.Records.Emit(a, x)
 	if a.Seq.Set {
 		x.seq = a.Seq.Value + 1
@@ -63,9 +62,11 @@ func (x *exchange) fill(a *retrylens.Attempt) {
 	a.Tenant, a.Service, a.Environment = or(o.Tenant, c.t.o.Tenant), or(o.Service, c.t.o.Service), or(o.Environment, c.t.o.Environment)
 	a.Operation, a.Provider, a.Endpoint, a.Attributes = o.Name, x.at.Provider, c.path, o.Attributes
 	a.IdempotencyKey = c.key[0]
-	a.StartedAt = x.at.StartedAt
-	a.DurationMS = retrylens.Some(max(0, x.end.Sub(x.at.StartedAt).Milliseconds()))
-	a.TTFBMS = x.ttfb
+	a.StartedAt = x.start()
+	a.DurationMS = retrylens.Some(max(0, x.end.Sub(a.StartedAt).Milliseconds()))
+	if a.TTFBMS = x.ttfb; a.TTFBMS.Set {
+		a.TTFBMS.Value += x.at.StartedAt.Sub(a.StartedAt).Milliseconds()
+	}
 	a.Status = retrylens.Some(status(x.status))
 	a.UpstreamCalls = retrylens.Some(x.sends())
 	a.ProviderErrorType = x.asked
@@ -98,6 +99,9 @@ func (x *exchange) sends() uint16 {
 	n := x.trace.Sends
 	if x.resp != nil || x.began && !x.trace.Traced {
 		n = max(n, 1)
+	}
+	if x.follows != nil {
+		n += int(x.follows.sends())
 	}
 	return uint16(min(n, math.MaxUint16))
 }
@@ -166,11 +170,11 @@ func (x *exchange) overrule(a *retrylens.Attempt) {
 }
 
 // Size is the memory held for Complete, see emit.Late.
-func (x *exchange) Size() int { return len(x.c.body.bytes) }
+func (x *exchange) Size() int { return len(x.first().c.body.bytes) }
 
 // Complete makes the parts of the record whose making takes time, see emit.Late.
 func (x *exchange) Complete(a *retrylens.Attempt) {
-	c := x.c
+	c := x.first().c
 	facts := c.body.facts()
 	a.LogicalID = c.h.ID()
 	a.Fingerprint = facts.fingerprint
