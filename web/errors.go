@@ -35,19 +35,19 @@ var differing = [][]metrics.Dimension{
 
 func (u *UI) errors(ctx context.Context, s *state) (any, error) {
 	q := s.query
-	q.CountersOnly = true
+	q.CountersOnly, q.Needs = true, s.needs(errorsNeeds)
 	q.GroupBy, q.Bucket = s.homeGroups("errors"), api.NiceBucket(q.To.Sub(q.From))
 	var buckets *metrics.Report
 	parts := make([]*metrics.Report, len(differing))
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { buckets, err = u.reports.Report(gctx, q); return err })
+	g.Go(func() (err error) { buckets, err = u.report(gctx, q); return err })
 	for i, d := range differing {
 		if slices.Equal(d, q.GroupBy) { // the buckets tell it too
 			continue
 		}
 		by := s.query
-		by.GroupBy, by.Bucket, by.CountersOnly = d, 0, true
-		g.Go(func() (err error) { parts[i], err = u.reports.Report(gctx, by); return err })
+		by.GroupBy, by.Bucket, by.CountersOnly, by.Needs = d, 0, true, partsNeeds
+		g.Go(func() (err error) { parts[i], err = u.report(gctx, by); return err })
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err

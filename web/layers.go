@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/format"
 	"github.com/retrylens/retrylens/internal/metrics"
@@ -40,24 +38,19 @@ var layers = []layer{
 }
 
 func (u *UI) layers(ctx context.Context, s *state) (any, error) {
-	var all, groups *metrics.Report
-	g, gctx := errgroup.WithContext(ctx)
 	q := s.query
-	q.GroupBy, q.Bucket, q.CountersOnly = nil, 0, true
-	g.Go(func() (err error) { all, err = u.reports.Report(gctx, q); return err })
-	by := q
-	by.GroupBy = s.homeGroups("layers")
-	g.Go(func() (err error) { groups, err = u.reports.Report(gctx, by); return err })
-	if err := g.Wait(); err != nil {
+	q.GroupBy, q.Bucket, q.CountersOnly, q.Needs = s.homeGroups("layers"), 0, true, s.needs(layersNeeds)
+	groups, err := u.report(ctx, q)
+	if err != nil {
 		return nil, err
 	}
-	total := metrics.Merge(metrics.Key{}, all.Rows...)
-	b := &layersBody{Trust: trustOf(counters(all)), Empty: total.Operations == 0, Wider: wider(s)}
+	total := metrics.Merge(metrics.Key{}, groups.Rows...)
+	b := &layersBody{Trust: trustOf(counters(groups)), Empty: total.Operations == 0, Wider: wider(s)}
 	if b.Empty {
 		b.Culprit = u.culprit(ctx, s)
 	}
 	b.Layers, b.Product = layerTable(&total)
-	b.Groups = figureTable{groups: by.GroupBy, figures: layerFigures, sort: "-amplification"}.make(s, groups.Rows, "By "+string(by.GroupBy[0]))
+	b.Groups = figureTable{groups: q.GroupBy, figures: layerFigures, sort: "-amplification"}.make(s, groups.Rows, "By "+string(q.GroupBy[0]))
 	b.Note = "Dollars are an estimate: the calls that a layer added times the mean known cost of an executed call. Which calls a gateway's own policy made is told by layer_factor, over operations that both hops report."
 	return b, nil
 }

@@ -19,62 +19,57 @@ const (
 	memoRows    = 5000 // of a report that is kept
 	memoAge     = time.Minute
 	usualAge    = 15 * time.Minute // of what was usual: records and prices that come late may be missing
+	exampleAge  = 15 * time.Minute // of an example
 	pagesKept   = 32
 )
 
-// memo keeps reports for a minute: questions with the same times have the same answer,
-// records that arrived since aside. Who asks what is being asked waits for that answer.
-type memo struct {
-	source  api.Source
+// memo keeps answers for a while. Who asks what is being asked waits for that answer.
+type memo[V any] struct {
 	timeout time.Duration
 	now     func() time.Time
 
 	mu      sync.Mutex
-	entries map[string]*kept
+	entries map[string]*kept[V]
 }
 
-type kept struct {
+type kept[V any] struct {
 	at   time.Time
 	done chan struct{}
-	r    *metrics.Report
+	v    V
 	err  error
 }
 
-func newMemo(source api.Source, timeout time.Duration, now func() time.Time) *memo {
-	return &memo{source: source, timeout: timeout, now: now, entries: map[string]*kept{}}
+func newMemo[V any](timeout time.Duration, now func() time.Time) *memo[V] {
+	return &memo[V]{timeout: timeout, now: now, entries: map[string]*kept[V]{}}
 }
 
-// Report is Source.Report; the report is shared and must not be changed.
-func (m *memo) Report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
-	return m.reportWithin(ctx, q, memoAge)
-}
-
-// reportWithin is a report that is no older than age.
-func (m *memo) reportWithin(ctx context.Context, q metrics.Query, age time.Duration) (*metrics.Report, error) {
-	key := fmt.Sprint(q.CountersOnly, query.Encode(q).Encode())
+// within is an answer that is no older than age. One that keep refuses is not kept, nor is
+// an error.
+func (m *memo[V]) within(ctx context.Context, age time.Duration, key string, ask func(context.Context) (V, error), keep func(V) bool) (V, error) {
 	m.mu.Lock()
 	e := m.entries[key]
 	if e == nil || m.now().Sub(e.at) > age {
-		e = &kept{at: m.now(), done: make(chan struct{})}
+		e = &kept[V]{at: m.now(), done: make(chan struct{})}
 		m.evict()
 		m.entries[key] = e
-		go m.ask(context.WithoutCancel(ctx), key, q, e)
+		go m.ask(context.WithoutCancel(ctx), key, e, ask, keep)
 	}
 	m.mu.Unlock()
 	select {
 	case <-e.done:
-		return e.r, e.err
+		return e.v, e.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none V
+		return none, ctx.Err()
 	}
 }
 
 // ask outlives the request that asked: others may wait for the answer too.
-func (m *memo) ask(ctx context.Context, key string, q metrics.Query, e *kept) {
+func (m *memo[V]) ask(ctx context.Context, key string, e *kept[V], ask func(context.Context) (V, error), keep func(V) bool) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	e.r, e.err = m.source.Report(ctx, q)
-	if e.err != nil || len(e.r.Rows) > memoRows {
+	e.v, e.err = ask(ctx)
+	if e.err != nil || !keep(e.v) {
 		m.mu.Lock()
 		if m.entries[key] == e {
 			delete(m.entries, key)
@@ -85,7 +80,7 @@ func (m *memo) ask(ctx context.Context, key string, q metrics.Query, e *kept) {
 }
 
 // evict makes room for one more.
-func (m *memo) evict() {
+func (m *memo[V]) evict() {
 	for len(m.entries) >= memoEntries {
 		oldest := ""
 		for key, e := range m.entries {
@@ -95,6 +90,22 @@ func (m *memo) evict() {
 		}
 		delete(m.entries, oldest)
 	}
+}
+
+// report is Source.Report, for a minute: questions with the same times have the same answer,
+// records that arrived since aside. The report is shared and must not be changed.
+func (u *UI) report(ctx context.Context, q metrics.Query) (*metrics.Report, error) {
+	return u.reportWithin(ctx, q, memoAge)
+}
+
+// reportWithin is a report that is no older than age.
+func (u *UI) reportWithin(ctx context.Context, q metrics.Query, age time.Duration) (*metrics.Report, error) {
+	return u.reports.within(ctx, age, askedFor(q), func(ctx context.Context) (*metrics.Report, error) { return u.o.Source.Report(ctx, q) },
+		func(r *metrics.Report) bool { return len(r.Rows) <= memoRows })
+}
+
+func askedFor(q metrics.Query) string {
+	return fmt.Sprint(q.CountersOnly, q.Needs, query.Encode(q).Encode())
 }
 
 // lastPages keeps what pages last showed, for when the store is away.

@@ -95,6 +95,16 @@ func served(t *testing.T, f *folded, viewer ...string) func(path string) (*http.
 // detecting are the pages with a detector.
 func detecting(t *testing.T, f *folded, d web.Detector, viewer ...string) func(path string) (*http.Response, string) {
 	t.Helper()
+	return servedFrom(t, f, d, viewer...)
+}
+
+func servedBy(t *testing.T, s api.Source) func(path string) (*http.Response, string) {
+	t.Helper()
+	return servedFrom(t, s, nil)
+}
+
+func servedFrom(t *testing.T, f api.Source, d web.Detector, viewer ...string) func(path string) (*http.Response, string) {
+	t.Helper()
 	r := chi.NewRouter()
 	r.Use(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

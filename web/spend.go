@@ -37,13 +37,13 @@ const (
 
 func (u *UI) spend(ctx context.Context, s *state) (any, error) {
 	q := s.query
-	q.GroupBy, q.Bucket = s.groups("spend"), 24*time.Hour
+	q.GroupBy, q.Bucket, q.CountersOnly, q.Needs = s.groups("spend"), 24*time.Hour, true, s.needs(spendNeeds)
 	home := s.query
-	home.GroupBy, home.Bucket, home.CountersOnly = nil, 0, true
+	home.GroupBy, home.Bucket, home.CountersOnly, home.Needs = nil, 0, true, orphanNeeds
 	var spent, all *metrics.Report
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) { spent, err = u.reports.Report(gctx, q); return err })
-	g.Go(func() (err error) { all, err = u.reports.Report(gctx, home); return err })
+	g.Go(func() (err error) { spent, err = u.report(gctx, q); return err })
+	g.Go(func() (err error) { all, err = u.report(gctx, home); return err })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}

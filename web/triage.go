@@ -58,10 +58,11 @@ type tile struct {
 
 // triageData are the answers that the page is made of.
 type triageData struct {
-	series, groups, before, beforeGroups *metrics.Report
-	alerts                               api.AlertList
-	alertsErr                            error
-	verdicts                             []Verdict
+	views
+	before    views
+	alerts    api.AlertList
+	alertsErr error
+	verdicts  []Verdict
 }
 
 func (u *UI) triage(ctx context.Context, s *state) (any, error) {
@@ -71,8 +72,8 @@ func (u *UI) triage(ctx context.Context, s *state) (any, error) {
 	}
 	total := metrics.Merge(metrics.Key{}, d.series.Rows...)
 	d.series = everyBucket(d.series)
-	b := &triageBody{Empty: total.Operations == 0, Wider: wider(s), Baseline: s.clock(d.before.From) + " – " + s.clock(d.before.To), Trust: trustOf(d.series)}
-	bands := func(name string) band { return bandOf(d.before.Rows, name) }
+	b := &triageBody{Empty: total.Operations == 0, Wider: wider(s), Baseline: s.clock(d.before.series.From) + " – " + s.clock(d.before.series.To), Trust: trustOf(d.series)}
+	bands := func(name string) band { return bandOf(d.before.series.Rows, name) }
 	b.Quiet = s.quiet(d.series)
 	if b.Empty {
 		b.Culprit = u.culprit(ctx, s)
@@ -95,13 +96,15 @@ func (u *UI) triage(ctx context.Context, s *state) (any, error) {
 func (u *UI) askTriage(ctx context.Context, s *state) (*triageData, error) {
 	d := &triageData{}
 	g, ctx := errgroup.WithContext(ctx)
-	q, before := s.query, usual(s.query)
+	q := s.query
+	q.Needs = s.needs(triageNeeds)
+	before := usual(q)
 	g.Go(func() (err error) {
-		d.series, d.groups, err = u.seriesAndGroups(ctx, q, api.NiceBucket(q.To.Sub(q.From)), s.triageGroups(), memoAge)
+		d.views, err = u.views(ctx, q, api.NiceBucket(q.To.Sub(q.From)), s.triageGroups(), memoAge)
 		return err
 	})
 	g.Go(func() (err error) {
-		d.before, d.beforeGroups, err = u.seriesAndGroups(ctx, before, bandBucket(before.To.Sub(before.From)), s.triageGroups(), usualAge)
+		d.before, err = u.views(ctx, before, bandBucket(before.To.Sub(before.From)), s.triageGroups(), usualAge)
 		return err
 	})
 	g.Go(func() error { d.alerts, d.alertsErr = u.o.Source.Alerts(ctx); return nil })
@@ -148,7 +151,7 @@ var stateWords = map[string]string{
 // last minutes are not.
 func (u *UI) verdict(ctx context.Context, s *state, d *triageData, total *metrics.Row, bands func(string) band) verdictLine {
 	now, watched := gravest(ctx, s, d.verdicts)
-	j := worst(d.groups.Rows, matching(d.beforeGroups.Rows))
+	j := worst(d.groups.Rows, matching(d.before.groups.Rows))
 	if watched && worse(now.State, stateHealthy) && !worse(j.State, now.State) {
 		return detected(s, now, d.groups, total)
 	}
@@ -173,7 +176,7 @@ func (u *UI) verdict(ctx context.Context, s *state, d *triageData, total *metric
 	if began := since(d.series.Rows, bands("amplification"), bands("error_ratio")); !began.IsZero() && j.State != stateFlaky {
 		line.Since = s.clock(began)
 	}
-	line.example(s, u.example(ctx, s, s.triageGroups(), j.Row.Dims, class))
+	line.example(s, u.example(ctx, s, d.views, j.Row.Dims, class))
 	return line
 }
 
@@ -265,36 +268,40 @@ func (l *verdictLine) example(s *state, id string) {
 	}
 }
 
-// exampleWindows are how much of the end of a window an example is looked for in, the
-// cheapest first.
-var exampleWindows = []time.Duration{5 * time.Minute, time.Hour}
-
 // example is an operation of a group that shows its class, of the latest ones that with
-// most attempts; "" where none is found soon.
-func (u *UI) example(ctx context.Context, s *state, dims []metrics.Dimension, values []string, class string) string {
+// most attempts; "" where none is found.
+func (u *UI) example(ctx context.Context, s *state, v views, values []string, class string) string {
 	q := s.query
-	q.GroupBy, q.Filters = nil, cloneFilters(q.Filters)
-	for i, d := range dims {
+	q.GroupBy, q.Needs, q.Filters = nil, nil, cloneFilters(q.Filters)
+	for i, d := range s.triageGroups() {
 		q.Filters[d] = []string{values[i]}
+	}
+	shown := v.lastShown(values, class)
+	if shown.IsZero() {
+		return ""
+	}
+	if shown.After(q.From) {
+		q.From = shown
+	}
+	if end := shown.Add(v.series.Bucket); end.Before(q.To) {
+		q.To = end
 	}
 	search := metrics.Search{Query: q, Limit: 20}
 	if class != "" {
 		search.ErrorClasses = []retrylens.ErrorClass{retrylens.ErrorClass(class)}
 	}
-	for _, w := range exampleWindows {
-		search.From = q.From
-		if q.To.Sub(q.From) > w {
-			search.From = q.To.Add(-w)
-		}
+	q.AsOf = time.Time{} // an example stays one
+	id, err := u.shown.within(ctx, exampleAge, class+" "+askedFor(q), func(ctx context.Context) (string, error) {
 		ops, err := u.o.Source.Operations(ctx, search)
-		if err != nil {
-			return "" // a page without its example is better than none
+		if err != nil || len(ops) == 0 {
+			return "", err
 		}
-		if len(ops) > 0 {
-			return slices.MaxFunc(ops, func(a, b metrics.Operation) int { return a.Attempts - b.Attempts }).LogicalID
-		}
+		return slices.MaxFunc(ops, func(a, b metrics.Operation) int { return a.Attempts - b.Attempts }).LogicalID, nil
+	}, func(id string) bool { return id != "" })
+	if err != nil {
+		return "" // a page without its example is better than none
 	}
-	return ""
+	return id
 }
 
 func cloneFilters(f map[metrics.Dimension][]string) map[metrics.Dimension][]string {
@@ -351,7 +358,7 @@ func tiles(d *triageData, total *metrics.Row, bands func(string) band) []tile {
 			x.Usual = write(f, b.Low) + " – " + write(f, b.High)
 			x.Off = off(t.figure, total, b)
 		} else if b.Set {
-			perHour := float64(time.Hour) / float64(d.before.Bucket)
+			perHour := float64(time.Hour) / float64(d.before.series.Bucket)
 			x.Usual = write(f, b.Low*perHour) + " – " + write(f, b.High*perHour) + " an hour"
 			if span := d.series.To.Sub(d.series.From); span > 0 && v.Set {
 				n, _ := v.Float64()

@@ -13,24 +13,49 @@ import (
 // fewGroups are dimensions with few values together: their groups by bucket are cheap.
 var fewGroups = []metrics.Dimension{metrics.DimProvider, metrics.DimModel}
 
-// seriesAndGroups answers q as a series of buckets and by groups. Where groups are few,
-// one report is read and summed both ways: half the work. The answer is no older than age.
-func (u *UI) seriesAndGroups(ctx context.Context, q metrics.Query, bucket time.Duration, groups []metrics.Dimension, age time.Duration) (series, grouped *metrics.Report, err error) {
+// views are the same operations seen in several ways.
+type views struct {
+	series  *metrics.Report // by bucket
+	groups  *metrics.Report // by group
+	buckets *metrics.Report // by group and bucket; nil where groups may be many
+}
+
+// views answers q as a series of buckets and by groups. Where groups are few, one report
+// is read and summed both ways: half the work. The answer is no older than age.
+func (u *UI) views(ctx context.Context, q metrics.Query, bucket time.Duration, groups []metrics.Dimension, age time.Duration) (v views, err error) {
 	q.Bucket, q.GroupBy = bucket, groups
 	if !slices.ContainsFunc(groups, func(d metrics.Dimension) bool { return !slices.Contains(fewGroups, d) }) {
-		both, err := u.reports.reportWithin(ctx, q, age)
-		if err != nil {
-			return nil, nil, err
+		if v.buckets, err = u.reportWithin(ctx, q, age); err == nil {
+			v.series, v.groups = bySeries(v.buckets), byGroup(v.buckets)
 		}
-		return bySeries(both), byGroup(both), nil
+		return v, err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	buckets, whole := q, q
-	buckets.GroupBy, whole.Bucket = nil, 0
-	g.Go(func() (err error) { series, err = u.reports.reportWithin(ctx, buckets, age); return err })
-	g.Go(func() (err error) { grouped, err = u.reports.reportWithin(ctx, whole, age); return err })
-	err = g.Wait()
-	return series, grouped, err
+	series, whole := q, q
+	series.GroupBy, whole.Bucket = nil, 0
+	g.Go(func() (err error) { v.series, err = u.reportWithin(ctx, series, age); return err })
+	g.Go(func() (err error) { v.groups, err = u.reportWithin(ctx, whole, age); return err })
+	return v, g.Wait()
+}
+
+// lastShown is the latest bucket in which attempts of a group failed with a class, of a
+// class "" in any way; zero without any. Where groups may be many it is that of all groups.
+func (v views) lastShown(dims []string, class string) (bucket time.Time) {
+	r := v.buckets
+	if r == nil {
+		r = v.series
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		failed := row.FailedAttempts
+		if class != "" {
+			failed = row.ErrorsByClass[class]
+		}
+		if failed > 0 && row.Bucket.After(bucket) && (v.buckets == nil || slices.Equal(row.Dims, dims)) {
+			bucket = row.Bucket
+		}
+	}
+	return bucket
 }
 
 // bySeries sums the groups of each bucket.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/retrylens/retrylens/internal/api"
+	"github.com/retrylens/retrylens/internal/metrics"
 	"github.com/retrylens/retrylens/internal/query"
 )
 
@@ -35,7 +36,8 @@ type Detector interface {
 // Options make the pages.
 type Options struct {
 	Source     api.Source
-	Detector   Detector // nil = verdicts are made from the figures of the window
+	Together   func(context.Context) context.Context // marks the questions of one page for Source; nil = they are not
+	Detector   Detector                              // nil = verdicts are made from the figures of the window
 	Version    string
 	RunbookURL string           // of the folder of runbooks; "" = no links to them
 	Now        func() time.Time // nil = time.Now
@@ -46,7 +48,8 @@ type Options struct {
 // UI is the pages. It is safe for concurrent use.
 type UI struct {
 	o       Options
-	reports *memo
+	reports *memo[*metrics.Report]
+	shown   *memo[string] // examples, by what they show
 	last    *lastPages
 }
 
@@ -61,7 +64,10 @@ func Mount(r chi.Router, o Options) *UI {
 	if o.Timeout == 0 {
 		o.Timeout = api.DefaultTimeout
 	}
-	u := &UI{o: o, reports: newMemo(o.Source, o.Timeout, o.Now), last: newLastPages()}
+	if o.Together == nil {
+		o.Together = func(ctx context.Context) context.Context { return ctx }
+	}
+	u := &UI{o: o, reports: newMemo[*metrics.Report](o.Timeout, o.Now), shown: newMemo[string](o.Timeout, o.Now), last: newLastPages()}
 	for _, p := range u.pages() {
 		r.Get(p.path, u.serve(p))
 	}
@@ -108,7 +114,7 @@ const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; bas
 func (u *UI) serve(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(r.Context(), u.o.Timeout)
+		ctx, cancel := context.WithTimeout(u.o.Together(r.Context()), u.o.Timeout)
 		defer cancel()
 		s, err := readState(r, u.o.Now(), p.window)
 		if p.name == "op" {

@@ -201,7 +201,7 @@ func (c *Console) routes(source *consoleSource, g *gauges.Gauges) http.Handler {
 	})
 	r.Method(http.MethodGet, "/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.logger.Handler(), slog.LevelError)}))
 	api.Mount(r, api.Options{Source: source, Version: c.o.Version, Logger: c.logger})
-	web.Mount(r, web.Options{Source: source, Detector: &source.watcher.verdicts, Version: c.o.Version, RunbookURL: c.o.Alerts.RunbookURL, Logger: c.logger})
+	web.Mount(r, web.Options{Source: source, Together: clickhouse.Together, Detector: &source.watcher.verdicts, Version: c.o.Version, RunbookURL: c.o.Alerts.RunbookURL, Logger: c.logger})
 	return r
 }
 

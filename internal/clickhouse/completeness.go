@@ -6,32 +6,36 @@ import (
 	"fmt"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
 )
 
 // completeness tells what is missing: per emitter, over all lines it ever sent
-// whatever the window; filtered by tenant, of those tenants only.
-func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics.Counters) (*metrics.Completeness, error) {
-	gaps, err := s.emitterGaps(ctx, q)
-	if err != nil {
+// whatever the window; filtered by tenant, of those tenants only. What only a report can
+// tell is not set.
+func (s *Store) completeness(ctx context.Context, m *moment, q metrics.Query) (*metrics.Completeness, error) {
+	tenants := q.Filters[metrics.DimTenant]
+	var gaps []metrics.EmitterGap
+	var ingest metrics.Completeness
+	var st *standing
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		gaps, err = once(gctx, m, s, fmt.Sprintf("gaps %q", tenants), func(ctx context.Context) ([]metrics.EmitterGap, error) { return s.emitterGaps(ctx, tenants) })
+		return err
+	})
+	if len(tenants) == 0 { // the figures of ingest are of all
+		g.Go(func() (err error) { ingest, err = once(gctx, m, s, "ingest", s.ingestStatus); return err })
+	}
+	g.Go(func() (err error) { st, err = s.standing(gctx, m); return err })
+	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
 	}
-	c := &metrics.Completeness{}
+	c := &ingest
 	c.SetGaps(gaps)
-	if total.ExecutedAttempts > 0 {
-		c.KnownUsageRatio = retrylens.Some(float64(total.ExecutedKnownUsage) / float64(total.ExecutedAttempts))
-	}
-	if err := s.ingestStatus(ctx, q, c); err != nil {
-		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
-	}
-	switch st, err := s.FinaliserStatus(ctx); {
-	case isUnknownTable(err): // the schema is older than the rollups
-	case err != nil:
-		return nil, fmt.Errorf("clickhouse: completeness: %w", err)
-	case st.Usable:
-		c.FinaliserLagMS = retrylens.Some(st.Lag.Milliseconds())
+	if st.usable {
+		c.FinaliserLagMS = retrylens.Some(st.status().Lag.Milliseconds())
 	}
 	return c, nil
 }
@@ -40,21 +44,31 @@ func (s *Store) completeness(ctx context.Context, q metrics.Query, total metrics
 // report can tell is not set.
 func (s *Store) Completeness(ctx context.Context, tenants ...string) (*metrics.Completeness, error) {
 	q := metrics.Query{Filters: map[metrics.Dimension][]string{metrics.DimTenant: tenants}}
-	return s.completeness(ctx, q, metrics.Counters{})
+	return s.completeness(ctx, momentOf(ctx), q)
 }
 
 // isUnknownTable tells the error of a table that the schema of the store does not have
 // yet.
 func isUnknownTable(err error) bool {
 	const unknownTable = 60
-	var e *clickhouse.Exception
-	return errors.As(err, &e) && e.Code == unknownTable
+	return hasCode(err, unknownTable)
 }
 
-func (s *Store) emitterGaps(ctx context.Context, q metrics.Query) ([]metrics.EmitterGap, error) {
+// isAccessDenied tells the error of a user who may not do that.
+func isAccessDenied(err error) bool {
+	const accessDenied = 497
+	return hasCode(err, accessDenied)
+}
+
+func hasCode(err error, code int32) bool {
+	var e *clickhouse.Exception
+	return errors.As(err, &e) && e.Code == code
+}
+
+func (s *Store) emitterGaps(ctx context.Context, tenants []string) ([]metrics.EmitterGap, error) {
 	text := "SELECT tenant, emitter, max(max_seq) AS top, groupBitmapMerge(seqs) AS seen FROM " + s.database + ".emitter_seqs WHERE 1"
 	var params []any
-	if tenants := q.Filters[metrics.DimTenant]; len(tenants) > 0 {
+	if len(tenants) > 0 {
 		text += " AND tenant IN {tenant:Array(String)}"
 		params = append(params, clickhouse.Named("tenant", tenants))
 	}

@@ -67,11 +67,12 @@ func (o FinaliseOptions) WithSteps(step func(name string) error) FinaliseOptions
 
 // PlannedReport is Report, and how many buckets and spans of attempts it read.
 func (s *Store) PlannedReport(ctx context.Context, q metrics.Query) (r *metrics.Report, buckets, spans int, err error) {
-	expired, err := s.expired(ctx, q)
+	m := momentOf(ctx)
+	expired, err := s.expired(ctx, m, q)
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	planned, ok, err := s.planRollups(ctx, q, expired)
+	planned, ok, err := s.planRollups(ctx, m, q, expired)
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -73,6 +73,11 @@ func (s *Store) Retention(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	return retentionOf(create)
+}
+
+// retentionOf reads the retention in how the table of attempts would be made.
+func retentionOf(create string) (time.Duration, error) {
 	m := ttlDays.FindStringSubmatch(create)
 	if m == nil {
 		return 0, fmt.Errorf("clickhouse: the table attempts has no TTL that this version knows")

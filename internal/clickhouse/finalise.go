@@ -88,9 +88,11 @@ func (p *pass) run(ctx context.Context) (err error) {
 	if p.asOf = p.o.AsOf; p.asOf.IsZero() {
 		p.asOf = p.started
 	}
-	if p.oldest, err = p.Store.oldest(ctx, p.asOf); err != nil {
+	retention, err := p.Retention(ctx)
+	if err != nil {
 		return err
 	}
+	p.oldest = oldest(p.asOf, retention)
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
@@ -176,7 +178,10 @@ func (p *pass) finish(ctx context.Context) error {
 		return err
 	}
 	p.result.Took = end.Sub(p.started)
-	return p.write(ctx, "note the pass", func(ctx context.Context) error { return p.logRun(ctx, "pass") })
+	if err := p.write(ctx, "note the pass", func(ctx context.Context) error { return p.logRun(ctx, "pass") }); err != nil {
+		return err
+	}
+	return p.write(ctx, "merge marks that are done", p.mergeMarks)
 }
 
 // round works off the marks that are there, and tells whether there may be more

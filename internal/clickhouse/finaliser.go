@@ -111,21 +111,12 @@ type FinaliserStatus struct {
 
 // FinaliserStatus asks the store how far its rollups are.
 func (s *Store) FinaliserStatus(ctx context.Context) (FinaliserStatus, error) {
-	var st FinaliserStatus
-	var lagMS, lastRunMS int64
-	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT now64(3, 'UTC') AS at, uniqExact(minute), if(count() = 0, 0, greatest(0, dateDiff('millisecond', min(since), at))),"+
-		" (SELECT max(toUnixTimestamp64Milli(finished_at)) FROM "+s.database+".rollup_runs WHERE kind = 'pass')"+
-		" FROM (SELECT minute, mark, min(marked_at) AS since FROM "+s.database+".rollup_marks GROUP BY minute, mark HAVING sum(sign) > 0)").
-		Scan(&st.At, &st.DirtyMinutes, &lagMS, &lastRunMS)
-	if err == nil {
-		st.Usable, err = s.rollupsUsable(ctx)
-	}
+	st, err := s.standing(ctx, momentOf(ctx))
 	if err != nil {
-		return st, fmt.Errorf("clickhouse: status of the finaliser: %w", err)
+		return FinaliserStatus{}, err
 	}
-	st.Lag = time.Duration(lagMS) * time.Millisecond
-	if lastRunMS > 0 {
-		st.LastRunAt = time.UnixMilli(lastRunMS).UTC()
+	if !st.rolled {
+		return FinaliserStatus{}, fmt.Errorf("clickhouse: the store has no rollups yet: run analyze migrate")
 	}
-	return st, nil
+	return st.status(), nil
 }

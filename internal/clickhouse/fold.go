@@ -20,8 +20,8 @@ const (
 
 // SQL returns the statements that [Store.Report] runs for people to read and run:
 // those for each slice of attempts and, where the window is long enough, those for
-// each level of the rollups. Parameters are named in them; in those of rollups from
-// and to are seconds, and heads are the buckets that hold, with their versions.
+// rollups. Parameters are named in them; heads are the buckets that hold, each with its
+// level and version.
 func (s *Store) SQL(q metrics.Query) ([]string, error) {
 	shape := newFoldShape(s.database, q)
 	var out []string
@@ -36,7 +36,7 @@ func (s *Store) SQL(q metrics.Query) ([]string, error) {
 		return out, nil
 	}
 	if sketched(q) {
-		out = append(out, sketchesSQL(s.database, q, "latency"), sketchesSQL(s.database, q, "retry_tax"))
+		out = append(out, sketchesSQL(s.database, q))
 	}
 	return append(out, countersSQL(s.database, q)), nil
 }

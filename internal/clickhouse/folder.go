@@ -7,6 +7,7 @@ import (
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
+	"github.com/retrylens/retrylens/internal/rollup"
 )
 
 // folder adds up the rows of every slice. Slices and levels may add to it at once.
@@ -100,6 +101,9 @@ func (f *folder) rows(quantiles bool) []metrics.Row {
 		} else if quantiles {
 			g.Latency, g.RetryTax = g.latency.Quantiles(), g.retryTax.Quantiles()
 			g.Samples = &metrics.Samples{Latency: g.latency, RetryTax: g.retryTax}
+		}
+		if len(f.q.Needs) > 0 { // attempts tell all
+			g.Counters = rollup.Keep(&g.Counters, heldFigures(f.q))
 		}
 		rows = append(rows, g.Row)
 	}

@@ -64,26 +64,22 @@ func (s *Store) IngestStatuses(ctx context.Context) ([]IngestStatus, error) {
 	return out, rows.Err()
 }
 
-// ingestStatus adds to c what the ingest nodes said: counts of all runs that are
-// remembered, the age of nodes that spoke lately. Without any it stays unset, and
-// so it does for a report of some tenants: the figures are of all.
-func (s *Store) ingestStatus(ctx context.Context, q metrics.Query, c *metrics.Completeness) error {
-	if len(q.Filters[metrics.DimTenant]) > 0 {
-		return nil
-	}
+// ingestStatus is what the ingest nodes said: counts of all runs that are remembered, the
+// age of nodes that spoke lately. Without any it stays unset.
+func (s *Store) ingestStatus(ctx context.Context) (c metrics.Completeness, err error) {
 	var speaking, rejected, dead, age uint64
-	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT countIf(last > now64(3) - toIntervalSecond({silence:UInt32})), sum(rejected), sum(dead),"+
+	err = s.conn.QueryRow(s.with(ctx, nil), "SELECT countIf(last > now64(3) - toIntervalSecond({silence:UInt32})), sum(rejected), sum(dead),"+
 		" maxIf(age, last > now64(3) - toIntervalSecond({silence:UInt32}))"+
 		" FROM (SELECT max(at) AS last, max(rejected_lines) AS rejected, max(dead_letters) AS dead, argMax(spool_age_ms, at) AS age"+
 		" FROM "+s.database+".ingest_status GROUP BY node, started_at)",
 		clickhouse.Named("silence", uint32(ingestSilence.Seconds()))).Scan(&speaking, &rejected, &dead, &age)
 	if isUnknownTable(err) {
-		return nil // the schema is older than the table
+		return c, nil // the schema is older than the table
 	}
 	if err != nil || speaking == 0 {
-		return err
+		return c, err
 	}
 	c.RejectedLines, c.DeadLetters = retrylens.Some(rejected), retrylens.Some(dead)
 	c.SpoolAgeMS = retrylens.Some(int64(age))
-	return nil
+	return c, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 const (
 	firstStretch = 5 * time.Minute
 	maxStretch   = 12 * time.Hour
-	// candidatesAtOnce is how many operations are read and judged at once.
+	// candidatesAtOnce is how many operations are listed at once.
 	candidatesAtOnce = 2000
 )
 
@@ -209,18 +208,19 @@ func texts[T ~string](values []T) []string {
 	return out
 }
 
-// judge reads the candidates whole and keeps those that match.
+// judge reads the candidates whole and keeps those that match, at first about as many as are
+// wanted: most candidates match.
 func (f *finder) judge(ctx context.Context, w window, places []metrics.Cursor) ([]metrics.Operation, error) {
+	const least, most = 50, 500
 	var found []metrics.Operation
-	for part := range slices.Chunk(places, candidatesAtOnce/4) {
+	for n := min(max(least, 2*f.search.Limit), most); len(places) > 0 && len(f.found)+len(found) < f.search.Limit; n = min(2*n, most) {
+		part := places[:min(n, len(places))]
+		places = places[len(part):]
 		ops, err := f.read(ctx, w, part)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, ops...)
-		if len(f.found)+len(found) >= f.search.Limit {
-			break
-		}
 	}
 	return found, nil
 }

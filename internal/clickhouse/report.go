@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
+	"github.com/retrylens/retrylens/internal/rollup"
 )
 
 // Report answers a query, exactly but for quantiles, which are within 0.4 %; with
@@ -26,18 +30,25 @@ func (s *Store) Report(ctx context.Context, q metrics.Query) (*metrics.Report, e
 	if err := q.Validate(); err != nil {
 		return nil, fmt.Errorf("clickhouse: %w", err)
 	}
-	q, err := s.wholeHours(ctx, q)
+	if _, err := rollup.Needed(q.Needs); err != nil {
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	}
+	m := momentOf(ctx)
+	q, err := s.wholeHours(ctx, m, q)
 	if err != nil {
 		return nil, err
 	}
 	f := newFolder(q)
-	unknown, err := s.fold(ctx, f, q)
-	if err != nil {
+	var unknown []string
+	var c *metrics.Completeness
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { unknown, err = s.fold(gctx, m, f, q); return err })
+	g.Go(func() (err error) { c, err = s.completeness(gctx, m, q); return err })
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	c, err := s.completeness(ctx, q, f.total)
-	if err != nil {
-		return nil, err
+	if f.total.ExecutedAttempts > 0 {
+		c.KnownUsageRatio = retrylens.Some(float64(f.total.ExecutedKnownUsage) / float64(f.total.ExecutedAttempts))
 	}
 	report := metrics.NewReport(q, f.rows(len(unknown) == 0), f.total.Open, c)
 	report.Unknown = unknown
@@ -45,8 +56,8 @@ func (s *Store) Report(ctx context.Context, q metrics.Query) (*metrics.Report, e
 }
 
 // fold adds everything that q asks for and returns the figures that it could not.
-func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown []string, err error) {
-	expired, err := s.expired(ctx, q)
+func (s *Store) fold(ctx context.Context, m *moment, f *folder, q metrics.Query) (unknown []string, err error) {
+	expired, err := s.expired(ctx, m, q)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +69,7 @@ func (s *Store) fold(ctx context.Context, f *folder, q metrics.Query) (unknown [
 			return nil, s.foldAttempts(ctx, f, q)
 		}
 	}
-	done, err := s.foldRollups(ctx, f, q, expired)
+	done, err := s.foldRollups(ctx, m, f, q, expired)
 	if err == nil && !done {
 		f.reset()
 		return nil, s.foldAttempts(ctx, f, q)

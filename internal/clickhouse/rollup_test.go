@@ -314,3 +314,52 @@ func TestEndlessWindows(t *testing.T) {
 		finalise(t, s, clickhouse.FinaliseOptions{AsOf: asOf})
 	}
 }
+
+// Marks that are done go, so that reports do not read them for ever; those that wait stay.
+func TestMarksThatAreDoneAreMerged(t *testing.T) {
+	s := rolledStore(t)
+	write(t, s, one("a", histories.Base, retrylens.OutcomeSuccess))
+	finalise(t, s, clickhouse.FinaliseOptions{})
+	for _, sign := range []string{"1", "-1"} {
+		if err := s.Exec(t.Context(), "INSERT INTO "+s.Database()+".rollup_marks SELECT toDateTime(1700000000 + number * 60, 'UTC'), toUUID('00000000-0000-0000-0000-000000000001'), now64(3), "+sign+" FROM numbers(30000)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, s, one("b", histories.Base.Add(time.Hour), retrylens.OutcomeSuccess))
+	if r := finalise(t, s, clickhouse.FinaliseOptions{MinAge: time.Hour}); r.Waiting != 1 {
+		t.Errorf("%+v", r)
+	}
+	var rows uint64
+	if err := s.Value(t.Context(), "SELECT count() FROM "+s.Database()+".rollup_marks", &rows); err != nil || rows != 1 {
+		t.Errorf("%d rows of marks, %v; want the one that waits", rows, err)
+	}
+}
+
+// A piece of a series is kept by the versions of its buckets: asked again it is the same, and
+// what is computed anew is read anew.
+func TestKeptPiecesFollowTheirBuckets(t *testing.T) {
+	s := rolledStore(t)
+	attempts := histories.Generate(11, 3000)
+	write(t, s, attempts...)
+	finalise(t, s, clickhouse.FinaliseOptions{})
+	queries := []metrics.Query{
+		{Bucket: 15 * time.Minute}, {Bucket: 15 * time.Minute, GroupBy: []metrics.Dimension{metrics.DimProvider}}, {Bucket: time.Hour, GroupBy: []metrics.Dimension{metrics.DimExecutedModel}},
+		{Bucket: 24 * time.Hour, Filters: map[metrics.Dimension][]string{metrics.DimTenant: {"acme"}}}, {Bucket: time.Hour, GroupBy: []metrics.Dimension{metrics.DimService}, Filters: map[metrics.Dimension][]string{metrics.DimProvider: {"openai"}}},
+	}
+	compare := func() {
+		t.Helper()
+		for _, q := range queries {
+			for shift := range 3 { // the second and the third are made of the first one's pieces
+				q.AsOf, q.From = histories.Now, histories.Base.Add(time.Duration(shift)*time.Minute)
+				compareRolled(t, s, attempts, q)
+			}
+		}
+	}
+	compare()
+	late := one("late", histories.Base.Add(70*time.Minute), retrylens.OutcomeError)
+	attempts = append(attempts, late)
+	write(t, s, late)
+	compare()
+	finalise(t, s, clickhouse.FinaliseOptions{})
+	compare()
+}

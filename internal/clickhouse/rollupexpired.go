@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -18,55 +17,40 @@ const leastRetention = 24*time.Hour - expiryMargin - time.Hour
 
 // expired is the time in Unix milliseconds before which attempts may be gone, if the
 // window of q holds rollups from before; else 0.
-func (s *Store) expired(ctx context.Context, q metrics.Query) (int64, error) {
+func (s *Store) expired(ctx context.Context, m *moment, q metrics.Query) (int64, error) {
 	if !q.From.IsZero() && time.Since(q.From) < leastRetention {
 		return 0, nil
 	}
-	now, err := s.serverTime(ctx)
+	st, err := s.standing(ctx, m)
 	if err != nil {
 		return 0, err
 	}
-	oldest, err := s.oldest(ctx, now)
-	if err != nil {
-		return 0, err
+	before := oldest(st.now, st.retention)
+	before -= before % minuteMS // that minute is computed no more, those behind it are
+	for _, day := range st.days {
+		began := q.From.IsZero() || day.Start > q.From.Add(-rollup.Day.Width()).UnixMilli() // maybe before the window
+		if began && day.Start < before && (q.To.IsZero() || day.Start < q.To.UnixMilli()) {
+			return before, nil
+		}
 	}
-	oldest -= oldest % minuteMS // that minute is computed no more, those behind it are
-	window := rollup.Span{From: math.MinInt32 * 1000, To: oldest}
-	if !q.From.IsZero() {
-		window.From = max(window.From, q.From.Add(-rollup.Day.Width()).UnixMilli()) // a day that began before
-	}
-	if !q.To.IsZero() {
-		window.To = min(window.To, q.To.UnixMilli())
-	}
-	var n uint64
-	err = s.value(ctx, &n, "SELECT count() FROM "+s.database+".rollups WHERE level = 'day' AND kind = 'bucket'"+
-		" AND toInt64(toUnixTimestamp(bucket)) * 1000 > {from:Int64} AND toInt64(toUnixTimestamp(bucket)) * 1000 < {to:Int64}",
-		clickhouse.Named("from", window.From), clickhouse.Named("to", window.To))
-	if isUnknownTable(err) || err == nil && n == 0 {
-		return 0, nil
-	}
-	return oldest, err
+	return 0, nil
 }
 
 // wholeHours widens the ends of a window that lie in an hour whose rollups by minute may
 // have expired to whole hours, which is all that is known there, and its buckets too.
-func (s *Store) wholeHours(ctx context.Context, q metrics.Query) (metrics.Query, error) {
+func (s *Store) wholeHours(ctx context.Context, m *moment, q metrics.Query) (metrics.Query, error) {
 	const least = time.Duration(schema.RollupMarkDays) * 24 * time.Hour // before which no minute has expired
 	old := func(t time.Time) bool { return !t.IsZero() && time.Since(t) > least }
 	fine := q.Bucket%time.Hour != 0 && (q.From.IsZero() || old(q.From))
 	if !fine && !old(q.From) && !old(q.To) {
 		return q, nil
 	}
-	now, err := s.serverTime(ctx)
+	st, err := s.standing(ctx, m)
 	if err != nil {
 		return q, err
 	}
-	retention, err := s.Retention(ctx)
-	if err != nil {
-		return q, err
-	}
-	days := schema.RollupMinuteDays(int(retention/(24*time.Hour))) - 1
-	minutes := now.AddDate(0, 0, -days)
+	days := schema.RollupMinuteDays(int(st.retention/(24*time.Hour))) - 1
+	minutes := st.now.AddDate(0, 0, -days)
 	from, to := q.From.Truncate(time.Hour), q.To.Truncate(time.Hour)
 	for _, end := range []struct {
 		at   *time.Time
@@ -109,10 +93,4 @@ func (s *Store) hoursThere(ctx context.Context, from, to time.Time) (bool, error
 		return false, nil
 	}
 	return n > 0, err
-}
-
-// oldest is when the attempts began in Unix milliseconds that are surely there.
-func (s *Store) oldest(ctx context.Context, now time.Time) (int64, error) {
-	retention, err := s.Retention(ctx)
-	return now.Add(expiryMargin - retention).UnixMilli(), err
 }

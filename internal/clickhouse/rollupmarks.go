@@ -65,6 +65,25 @@ func (s *Store) unmark(ctx context.Context, marks []mark) error {
 	return b.Send()
 }
 
+// doneMarks is how many rows of marks may lie about before they are merged.
+const doneMarks = 20_000
+
+// mergeMarks has the engine take the marks away that are done. It would do so by itself, but
+// not soon where there are few parts, and every report reads them. A user who may not, or a
+// cluster's other nodes, go without.
+func (s *Store) mergeMarks(ctx context.Context) error {
+	var rows uint64
+	err := s.value(ctx, &rows, "SELECT sum(rows) FROM system.parts WHERE active AND database = {db:String} AND table = {table:String}",
+		clickhouse.Named("db", s.database), clickhouse.Named("table", s.local("rollup_marks")))
+	if err == nil && rows > doneMarks {
+		err = s.conn.Exec(s.with(ctx, clickhouse.Settings{"optimize_skip_merged_partitions": 1}), "OPTIMIZE TABLE "+s.database+"."+s.local("rollup_marks")+" FINAL")
+	}
+	if isAccessDenied(err) {
+		return nil
+	}
+	return err
+}
+
 // markMinutes marks minutes, for what no view sees.
 func (s *Store) markMinutes(ctx context.Context, minutes []int64) error {
 	if len(minutes) == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,10 +36,10 @@ type rollupQuery struct {
 
 // foldRollups answers q with the rollups where they hold, and from attempts
 // elsewhere; false = the rollups do not help.
-func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query, expired int64) (bool, error) {
+func (s *Store) foldRollups(ctx context.Context, m *moment, f *folder, q metrics.Query, expired int64) (bool, error) {
 	const tries = 3
 	for range tries {
-		r, ok, err := s.planRollups(ctx, q, expired)
+		r, ok, err := s.planRollups(ctx, m, q, expired)
 		if err != nil || !ok {
 			return false, err
 		}
@@ -46,37 +47,36 @@ func (s *Store) foldRollups(ctx context.Context, f *folder, q metrics.Query, exp
 			return err == nil, err
 		}
 		f.reset()
+		m = newMoment() // that look is over
 	}
 	return false, nil
 }
 
 // planRollups decides what is read where. Where attempts have expired rollups answer,
 // however short the window is and whatever waits.
-func (s *Store) planRollups(ctx context.Context, q metrics.Query, expired int64) (r rollupQuery, ok bool, err error) {
+func (s *Store) planRollups(ctx context.Context, m *moment, q metrics.Query, expired int64) (r rollupQuery, ok bool, err error) {
 	level, ok := coarsest(q.Bucket)
 	if !ok || expired == 0 && s.short(q) {
 		return r, false, nil
 	}
-	usable, err := s.rollupsUsable(ctx)
-	if err != nil || !usable && expired == 0 {
+	st, err := s.standing(ctx, m)
+	if err != nil || !st.usable && expired == 0 {
 		return r, false, err
 	}
-	// What is marked is read before the buckets: a mark goes when its bucket is there.
-	stale, err := s.staleSpans(ctx)
-	if err != nil {
-		return r, false, err
+	stale := st.stale()
+	window := st.extent(q.From, q.To, stale)
+	if expired == 0 && window.To-window.From <= s.attemptsWindow.Milliseconds() {
+		return r, false, nil
 	}
-	window, err := s.extent(ctx, q, stale)
-	if err != nil || expired == 0 && window.To-window.From <= s.attemptsWindow.Milliseconds() {
-		return r, false, err
-	}
-	if !usable {
+	if !st.usable {
 		stale = rollup.Join(append(stale, rollup.Span{From: expired, To: window.To}))
 	}
 	r.Query = q
 	r.plan, err = rollup.Make(rollup.Request{
 		Window: window, Coarsest: level, AsOf: q.AsOf.UnixMilli(), Stale: stale, Expired: expired,
-		Lookup: func(l rollup.Level, span rollup.Span) ([]rollup.Bucket, error) { return s.buckets(ctx, l, span) },
+		Lookup: func(l rollup.Level, spans []rollup.Span) ([]rollup.Bucket, error) {
+			return s.lookup(ctx, m, st, l, spans)
+		},
 	})
 	return r, err == nil && len(r.plan.Buckets) > 0, err
 }
@@ -99,82 +99,6 @@ func coarsest(bucket time.Duration) (rollup.Level, bool) {
 	return "", false
 }
 
-// rollupsUsable tells whether marks tell all that rollups have not seen; not so
-// while settlements or prices have come whose minutes nobody has looked up yet.
-func (s *Store) rollupsUsable(ctx context.Context) (bool, error) {
-	told, err := s.marksTellAll(ctx)
-	if isUnknownTable(err) { // the schema is older than the table
-		return false, nil
-	}
-	if err != nil || !told {
-		return false, err
-	}
-	var waiting uint64
-	err = s.value(ctx, &waiting, "SELECT count() FROM (SELECT 1 FROM "+s.database+".rollup_overlay_marks"+
-		" GROUP BY kind, provider, name, valid_from, mark HAVING sum(sign) > 0 LIMIT 1)")
-	return waiting == 0, err
-}
-
-// extent is the window of q as far as there is anything: every minute that has
-// attempts is in a rollup, or stale.
-func (s *Store) extent(ctx context.Context, q metrics.Query, stale []rollup.Span) (rollup.Span, error) {
-	const day = 24 * time.Hour
-	var buckets uint64
-	var first, last int64
-	err := s.conn.QueryRow(s.with(ctx, nil), "SELECT count(), toInt64(toUnixTimestamp(min(bucket))) * 1000, toInt64(toUnixTimestamp(max(bucket))) * 1000"+
-		" FROM "+s.database+".rollups WHERE level = 'day' AND kind = 'bucket'").Scan(&buckets, &first, &last)
-	if err != nil {
-		return rollup.Span{}, fmt.Errorf("clickhouse: find the first and the last day: %w", err)
-	}
-	if buckets == 0 { // then everything is stale
-		return rollup.Span{}, nil
-	}
-	span := rollup.Span{From: first, To: last + day.Milliseconds()}
-	if len(stale) > 0 {
-		span.From, span.To = min(span.From, stale[0].From), max(span.To, stale[len(stale)-1].To)
-	}
-	if !q.From.IsZero() {
-		span.From = max(span.From, q.From.UnixMilli())
-	}
-	if !q.To.IsZero() {
-		span.To = min(span.To, q.To.UnixMilli())
-	}
-	return span, nil
-}
-
-// staleSpans are the times whose operations a marked minute may have changed.
-func (s *Store) staleSpans(ctx context.Context) ([]rollup.Span, error) {
-	minutes, err := s.minutes(s.with(ctx, nil), "SELECT DISTINCT toInt64(toUnixTimestamp(minute)) * 1000 FROM"+
-		" (SELECT minute FROM "+s.database+".rollup_marks GROUP BY minute, mark HAVING sum(sign) > 0)")
-	if err != nil {
-		return nil, fmt.Errorf("clickhouse: read what is marked: %w", err)
-	}
-	spans := make([]rollup.Span, len(minutes))
-	for i, m := range minutes {
-		spans[i] = rollup.Span{From: m - startsApart, To: m + minuteMS + startsApart}
-	}
-	return rollup.Join(spans), nil
-}
-
-func (s *Store) buckets(ctx context.Context, l rollup.Level, span rollup.Span) ([]rollup.Bucket, error) {
-	rows, err := s.conn.Query(s.with(ctx, nil), "SELECT toInt64(toUnixTimestamp(bucket)) * 1000, max(version), argMax(next_loss_ms, version), argMax(last_loss_ms, version)"+
-		" FROM "+s.database+".rollups WHERE level = {level:Int8} AND kind = 'bucket'"+
-		" AND bucket >= toDateTime({from:Int64}, 'UTC') AND bucket < toDateTime({to:Int64}, 'UTC') GROUP BY bucket", rollupWindow(l, span)...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []rollup.Bucket
-	for rows.Next() {
-		var b rollup.Bucket
-		if err := rows.Scan(&b.Start, &b.Version, &b.NextLossMS, &b.LastLossMS); err != nil {
-			return nil, err
-		}
-		out = append(out, b)
-	}
-	return out, rows.Err()
-}
-
 // statementsAtOnce is how many statements of a report wait for the engine at once:
 // most of the time of a small one is that of its planning, on one core.
 const statementsAtOnce = 4
@@ -183,51 +107,81 @@ const statementsAtOnce = 4
 func (s *Store) runPlan(ctx context.Context, f *folder, r rollupQuery) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(statementsAtOnce)
+	g.Go(func() error {
+		if err := s.readBuckets(ctx, f, r); err != nil {
+			return fmt.Errorf("clickhouse: read the rollups: %w", err)
+		}
+		return nil
+	})
 	for _, span := range r.plan.Attempts {
 		q := r.Query
 		q.From, q.To = time.UnixMilli(span.From).UTC(), time.UnixMilli(span.To).UTC()
 		g.Go(func() error { return s.foldAttempts(ctx, f, q) })
 	}
-	for l, buckets := range r.plan.Buckets {
-		g.Go(func() error {
-			if err := s.readLevel(ctx, f, r, l, buckets); err != nil {
-				return fmt.Errorf("clickhouse: read the rollup by %s: %w", l, err)
-			}
-			return nil
-		})
-	}
 	return g.Wait()
 }
 
-// readLevel reads sketches first: the counters' statement tells whether all
-// buckets were still there.
-func (s *Store) readLevel(ctx context.Context, f *folder, r rollupQuery, l rollup.Level, buckets []rollup.Bucket) error {
-	heads, err := ext.NewTable("heads", ext.Column("bucket", "DateTime('UTC')"), ext.Column("version", "UInt64"))
+// readBuckets adds the planned buckets: pieces of a series that are known already from
+// memory.
+func (s *Store) readBuckets(ctx context.Context, f *folder, r rollupQuery) error {
+	var pieces map[int64]*piece
+	if r.plan, pieces = s.knownPieces(f, r); len(r.plan.Buckets) == 0 {
+		return nil
+	}
+	err := s.readRows(ctx, r, func(row pieceRow) {
+		f.addCounters(&row)
+		keepRow(pieces, row)
+	})
+	if err == nil {
+		s.keepPieces(pieces)
+	}
+	return err
+}
+
+// readRows reads sketches first: the counters' statement tells whether all buckets were
+// still there.
+func (s *Store) readRows(ctx context.Context, r rollupQuery, add func(pieceRow)) error {
+	heads, wanted, err := headsTable(r.plan)
 	if err != nil {
 		return err
 	}
-	for _, b := range buckets {
-		if err := heads.Append(time.UnixMilli(b.Start).UTC(), b.Version); err != nil {
-			return err
-		}
-	}
 	ctx = clickhouse.Context(s.with(ctx, nil), clickhouse.WithExternalTable(heads))
-	span := rollup.Span{From: buckets[0].Start, To: buckets[len(buckets)-1].Start + l.Width().Milliseconds()}
-	params := append(rollupWindow(l, span), clickhouse.Named("step", uint32(max(1, r.Bucket/time.Second))))
+	params := []any{clickhouse.Named("step", uint32(max(1, r.Bucket/time.Second)))}
 	for d, values := range r.Filters {
 		params = append(params, clickhouse.Named(string(d), values))
 	}
-	sketches := [2]sketchesOf{}
+	var sketches sketchesOf
 	if sketched(r.Query) {
 		if sketches, err = s.readSketches(ctx, r.Query, params); err != nil {
 			return err
 		}
 	}
-	return s.readCounters(ctx, f, r.Query, len(buckets), params, sketches)
+	found, err := s.readCounters(ctx, r.Query, params, func(k metrics.Key, c metrics.Counters, hash uint64) { add(pieceRow{k, c, sketches[hash]}) })
+	if err == nil && found != wanted {
+		err = errMoved
+	}
+	return err
 }
 
-// sketchesOf are sketches by the hash of their group.
-type sketchesOf map[uint64]*metrics.Sketch
+// headsTable sends the planned buckets along with a statement, as the table heads.
+func headsTable(p rollup.Plan) (heads *ext.Table, n int, err error) {
+	heads, err = ext.NewTable("heads", ext.Column("level", levelType), ext.Column("bucket", "DateTime('UTC')"), ext.Column("version", "UInt64"))
+	if err != nil {
+		return nil, 0, err
+	}
+	for l, buckets := range p.Buckets {
+		for _, b := range buckets {
+			if err := heads.Append(string(l), time.UnixMilli(b.Start).UTC(), b.Version); err != nil {
+				return nil, 0, err
+			}
+			n++
+		}
+	}
+	return heads, n, nil
+}
+
+// sketchesOf are those of latency and of retry tax by the hash of their group.
+type sketchesOf map[uint64]*[2]metrics.Sketch
 
 // sketched tells whether a query asks for quantiles that the rollups hold.
 func sketched(q metrics.Query) bool {
@@ -281,15 +235,21 @@ func rollupFilterSQL(q metrics.Query) string {
 	return text
 }
 
-const rollupRows = "level = {level:Int8} AND bucket >= toDateTime({from:Int64}, 'UTC') AND bucket < toDateTime({to:Int64}, 'UTC')" +
-	" AND (bucket, version) GLOBAL IN (SELECT bucket, version FROM heads)"
+// rollupRows are those of the planned buckets. The first condition, which the other one
+// implies, is of the form that the primary key is.
+const rollupRows = "(level, toStartOfHour(bucket)) GLOBAL IN (SELECT level, toStartOfHour(bucket) FROM heads)" +
+	" AND (level, bucket, version) GLOBAL IN (SELECT level, bucket, version FROM heads)"
 
+// heldFigures are those that q asks for, of its report by what was executed those of spend.
 func heldFigures(q metrics.Query) []rollup.Figure {
-	if !q.Spend() {
-		return rollup.Figures
+	figures, err := rollup.Needed(q.Needs)
+	if err != nil { // Report has asked
+		panic("clickhouse: " + err.Error())
 	}
-	open := slices.IndexFunc(rollup.Figures, func(f rollup.Figure) bool { return f.Name == "open" })
-	return append(slices.Clone(rollup.SpendFigures), rollup.Figures[open])
+	if !q.Spend() {
+		return figures
+	}
+	return slices.DeleteFunc(slices.Clone(figures), func(f rollup.Figure) bool { return !f.Spend && f.Name != "open" })
 }
 
 // countersSQL sums the counters of the planned buckets, and counts these.
@@ -308,40 +268,36 @@ func countersSQL(database string, q metrics.Query) string {
 	if q.Spend() {
 		kinds = "'home', 'spend'"
 	}
-	b.WriteString("\nFROM " + database + ".rollups\nWHERE " + rollupRows + " AND (kind = 'bucket' OR kind IN (" + kinds + ")" + rollupFilterSQL(q) + ")\nGROUP BY is_bucket")
+	b.WriteString("\nFROM " + database + ".rollups\nPREWHERE " + rollupRows + "\nWHERE (kind = 'bucket' OR kind IN (" + kinds + ")" + rollupFilterSQL(q) + ")\nGROUP BY is_bucket")
 	for _, k := range keys {
 		b.WriteString(", " + k.name)
 	}
 	return b.String()
 }
 
-func (s *Store) readCounters(ctx context.Context, f *folder, q metrics.Query, wanted int, params []any, sketches [2]sketchesOf) error {
+// readCounters also returns how many of the buckets were there.
+func (s *Store) readCounters(ctx context.Context, q metrics.Query, params []any, add func(k metrics.Key, c metrics.Counters, hash uint64)) (buckets int, err error) {
 	rows, err := s.conn.Query(ctx, countersSQL(s.database, q), params...)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer rows.Close()
 	r := newCounterRow(q)
-	found := uint64(0)
 	for rows.Next() {
 		if err := rows.Scan(r.to...); err != nil {
-			return err
+			return 0, err
 		}
 		if r.isBucket {
-			found += r.rows
+			buckets += int(r.rows)
 			continue
 		}
-		if err := f.addCounters(r.key(), r, sketches[0][r.hash], sketches[1][r.hash]); err != nil {
-			return err
+		c, err := r.counters()
+		if err != nil {
+			return 0, err
 		}
+		add(keyOf(r.dims, r.bucketMS), c, r.hash)
 	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if found != uint64(wanted) {
-		return errMoved
-	}
-	return nil
+	return buckets, rows.Err()
 }
 
 // counterRow is a row of countersSQL, scanned into again and again.
@@ -378,16 +334,6 @@ func newCounterRow(q metrics.Query) *counterRow {
 	return r
 }
 
-func (r *counterRow) key() metrics.Key { return keyOf(r.dims, r.bucketMS) }
-
-func keyOf(dims []string, bucketMS int64) metrics.Key {
-	k := metrics.Key{Dims: slices.Clone(dims)}
-	if bucketMS != 0 {
-		k.Bucket = time.UnixMilli(bucketMS).UTC()
-	}
-	return k
-}
-
 func (r *counterRow) counters() (c metrics.Counters, err error) {
 	for i := range r.figures {
 		f := &r.figures[i]
@@ -400,66 +346,55 @@ func (r *counterRow) counters() (c metrics.Counters, err error) {
 	return c, nil
 }
 
-// addCounters adds what rollups sum for a group; sketches may be nil.
-func (f *folder) addCounters(k metrics.Key, r *counterRow, latency, retryTax *metrics.Sketch) error {
-	c, err := r.counters()
-	if err != nil {
-		return err
-	}
+// addCounters adds what rollups sum for a group.
+func (f *folder) addCounters(r *pieceRow) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
-	f.total.Add(&c)
+	c := &r.counters
+	f.total.Add(c)
 	if c.Operations == 0 && c.KeyConflicts == 0 && c.ExecutedAttempts == 0 || f.q.Spend() && c.ExecutedAttempts == 0 {
-		return nil
+		return
 	}
-	g := f.group(k)
-	g.Add(&c)
-	if latency != nil {
-		g.latency.Merge(latency)
+	g := f.group(r.key)
+	g.Add(c)
+	if r.sketches != nil {
+		g.latency.Merge(&r.sketches[0])
+		g.retryTax.Merge(&r.sketches[1])
 	}
-	if retryTax != nil {
-		g.retryTax.Merge(retryTax)
-	}
-	return nil
 }
+
+// ofRetryTax is added to the indices of sketches of retry tax, which are 16 bits wide, so
+// that one statement reads both kinds.
+const ofRetryTax = 1 << 16
 
 // sketchesSQL merges the sketches of the planned buckets. Groups are told by their hash;
 // the counters' statement tells whose that is.
-func sketchesSQL(database string, q metrics.Query, name string) string {
-	return "SELECT group_hash, groupArray(idx) AS sketch_idx, groupArray(n) AS sketch_n\nFROM\n(\n    SELECT " + groupHashSQL(rollupGroupKeys(q)) + " AS group_hash, idx, sum(sketch_count) AS n FROM " +
-		database + ".rollups ARRAY JOIN " + name + "_idx AS idx, " + name + "_n AS sketch_count\n    WHERE " + rollupRows + " AND kind = 'home'" + rollupFilterSQL(q) +
+func sketchesSQL(database string, q metrics.Query) string {
+	return "SELECT group_hash, groupArray(idx) AS sketch_idx, groupArray(n) AS sketch_n\nFROM\n(\n    SELECT " + groupHashSQL(rollupGroupKeys(q)) +
+		" AS group_hash, idx, sum(sketch_count) AS n\n    FROM " + database + ".rollups\n    ARRAY JOIN arrayConcat(CAST(latency_idx, 'Array(UInt32)'), arrayMap(i -> i + " + strconv.Itoa(ofRetryTax) +
+		", CAST(retry_tax_idx, 'Array(UInt32)'))) AS idx, arrayConcat(latency_n, retry_tax_n) AS sketch_count\n    PREWHERE " + rollupRows + "\n    WHERE kind = 'home'" + rollupFilterSQL(q) +
 		"\n    GROUP BY group_hash, idx\n)\nGROUP BY group_hash"
 }
 
-// readSketches reads those of latency and of retry tax.
-func (s *Store) readSketches(ctx context.Context, q metrics.Query, params []any) (out [2]sketchesOf, err error) {
-	g, ctx := errgroup.WithContext(ctx)
-	for i, name := range []string{"latency", "retry_tax"} {
-		g.Go(func() (err error) { out[i], err = s.readSketch(ctx, q, name, params); return err })
-	}
-	err = g.Wait()
-	return out, err
-}
-
-func (s *Store) readSketch(ctx context.Context, q metrics.Query, name string, params []any) (sketchesOf, error) {
-	rows, err := s.conn.Query(ctx, sketchesSQL(s.database, q, name), params...)
+func (s *Store) readSketches(ctx context.Context, q metrics.Query, params []any) (sketchesOf, error) {
+	rows, err := s.conn.Query(ctx, sketchesSQL(s.database, q), params...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	out := sketchesOf{}
 	var hash uint64
-	var idx []uint16
+	var idx []uint32
 	var n []uint64
 	for rows.Next() {
 		if err := rows.Scan(&hash, &idx, &n); err != nil {
 			return nil, err
 		}
-		sketch := &metrics.Sketch{}
+		sketches := &[2]metrics.Sketch{}
 		for i := range idx {
-			sketch.AddBucket(idx[i], n[i])
+			sketches[idx[i]/ofRetryTax].AddBucket(uint16(idx[i]), n[i])
 		}
-		out[hash] = sketch
+		out[hash] = sketches
 	}
 	return out, rows.Err()
 }

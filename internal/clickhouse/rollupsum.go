@@ -84,7 +84,7 @@ func sumUpSQL(database string) string {
 	const dims = "tenant, service, environment, operation, provider, model, executed_provider, executed_model"
 	var b strings.Builder
 	fmt.Fprintf(&b, "INSERT INTO %s.rollups (%s)\n", database, strings.Join(rollupColumns(), ", "))
-	b.WriteString("SELECT CAST({to_level:Int8}, 'Enum8(\\'minute\\' = 1, \\'hour\\' = 2, \\'day\\' = 3)'), kind, toDateTime(wider, 'UTC'), " + dims + ", {version:UInt64}, min(next_loss_ms), max(last_loss_ms),\n" +
+	b.WriteString("SELECT CAST({to_level:Int8}, '" + strings.ReplaceAll(levelType, "'", "\\'") + "'), kind, toDateTime(wider, 'UTC'), " + dims + ", {version:UInt64}, min(next_loss_ms), max(last_loss_ms),\n" +
 		"    tupleElement(sumMap(latency_idx, latency_n) AS latency, 1), tupleElement(latency, 2),\n" +
 		"    tupleElement(sumMap(retry_tax_idx, retry_tax_n) AS retry_tax, 1), tupleElement(retry_tax, 2)")
 	for i := range rollup.Figures {

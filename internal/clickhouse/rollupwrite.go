@@ -23,6 +23,9 @@ const (
 	kindSpend  = 3
 )
 
+// levelType is the type of the column level.
+const levelType = "Enum8('minute' = 1, 'hour' = 2, 'day' = 3)"
+
 // levelCode is the number of a level in storage.
 func levelCode(l rollup.Level) int8 { return int8(code(rollup.Levels, l)) }
 

@@ -45,6 +45,8 @@ type Store struct {
 	quantileRows     uint64        // up to how many attempts are read for quantiles that rollups do not hold
 	finaliseRows     uint64        // about how many attempts a window of a pass has, a chunk up to 4 times as many
 	rollupRows       int           // about how many rows of rollups are inserted at once
+
+	pieces *pieceCache // of series
 }
 
 // Open connects and makes sure that the database exists; it does not migrate.
@@ -55,7 +57,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{database: o.Auth.Database, config: c, sliceRows: defaultSliceRows, directOperations: defaultDirectOperations, attemptsWindow: attemptsWindow, quantileRows: quantileRows,
-		finaliseRows: defaultFinaliseRows, rollupRows: defaultRollupRows}
+		finaliseRows: defaultFinaliseRows, rollupRows: defaultRollupRows, pieces: newPieceCache()}
 	// The database may not exist yet: connect without it.
 	o.Auth.Database = ""
 	if s.conn, err = clickhouse.Open(o); err != nil {

@@ -59,6 +59,10 @@ type Query struct {
 	// CountersOnly allows for quantiles to be left out, named in Report.Unknown, where they would
 	// cost much: the answer is about counters and what is derived from them.
 	CountersOnly bool
+
+	// Needs are the counters that the answer must hold, by their names in rollups, of maps
+	// without the key. Others are left zero, which is cheaper: a rollup has over a hundred. None = all.
+	Needs []string
 }
 
 // Validate returns what is wrong with the query, or nil.

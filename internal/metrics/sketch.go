@@ -85,6 +85,9 @@ func (s *Sketch) Merge(o *Sketch) {
 // Count is the number of samples.
 func (s *Sketch) Count() uint64 { return s.n }
 
+// Buckets is how many buckets have samples.
+func (s *Sketch) Buckets() int { return len(s.counts) }
+
 // Sum is the sum of the samples, each as the middle of its bucket: within 0.4 % where
 // none is negative.
 func (s *Sketch) Sum() (ms int64) {

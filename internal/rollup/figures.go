@@ -1,8 +1,10 @@
 package rollup
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
+	"strings"
 
 	"github.com/retrylens/retrylens"
 	"github.com/retrylens/retrylens/internal/metrics"
@@ -79,17 +81,58 @@ func (f *Figure) SetCost(c *metrics.Counters, pico *big.Int) bool {
 // Figures are the columns of a rollup in their order.
 var Figures = figures()
 
-// SpendFigures are those of executed attempts.
-var SpendFigures = spendFigures()
-
-func spendFigures() []Figure {
+// Needed are the figures of counters by their columns' names, of maps without the key, in their order, and those
+// without which no group is told; without names all. It returns an error that names what is no
+// counter.
+func Needed(names []string) ([]Figure, error) {
+	if len(names) == 0 {
+		return Figures, nil
+	}
+	wanted := map[string]bool{}
+	for _, name := range append([]string{"operations", "open", "key_conflicts", "executed_attempts", "executed_known_usage"}, names...) {
+		wanted[name] = false
+	}
 	var out []Figure
 	for _, f := range Figures {
-		if f.Spend {
+		name := strings.TrimSuffix(f.Name, "_"+f.key)
+		if f.key == "" {
+			name = f.Name
+		}
+		if _, ok := wanted[name]; ok {
+			wanted[name] = true
 			out = append(out, f)
 		}
 	}
-	return out
+	for _, name := range names {
+		if !wanted[name] {
+			return nil, fmt.Errorf("there is no counter %.40q", name)
+		}
+	}
+	return out, nil
+}
+
+// Keep leaves those figures of c, and zero for others.
+func Keep(c *metrics.Counters, figures []Figure) (kept metrics.Counters) {
+	for i := range figures {
+		f := &figures[i]
+		switch {
+		case f.count != nil:
+			*f.count(&kept) = *f.count(c)
+		case f.money != nil:
+			*f.money(&kept) = *f.money(c)
+		case f.words != nil:
+			f.SetCount(&kept, f.Count(c))
+		default:
+			if v := f.Cost(c); !v.IsZero() {
+				m := f.costs(&kept)
+				if *m == nil {
+					*m = map[string]retrylens.Money{}
+				}
+				(*m)[f.key] = v
+			}
+		}
+	}
+	return kept
 }
 
 type counters = metrics.Counters

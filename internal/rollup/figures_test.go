@@ -3,6 +3,7 @@ package rollup_test
 import (
 	"math/big"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/retrylens/retrylens/internal/metrics"
@@ -25,8 +26,35 @@ func TestFiguresHoldEveryCounter(t *testing.T) {
 	if got := through(t, rollup.Figures, &whole); !reflect.DeepEqual(got, whole) {
 		t.Errorf("got  %+v\nwant %+v", got, whole)
 	}
-	if got, want := through(t, rollup.SpendFigures, &whole), whole.SpendOnly(); !reflect.DeepEqual(got, want) {
+	ofSpend := slices.DeleteFunc(slices.Clone(rollup.Figures), func(f rollup.Figure) bool { return !f.Spend })
+	if got, want := through(t, ofSpend, &whole), whole.SpendOnly(); !reflect.DeepEqual(got, want) {
 		t.Errorf("spend: got  %+v\nwant %+v", got, want)
+	}
+}
+
+// Of counters that are named, maps among them, all entries are kept, and of others only
+// those that tell whether a group is there.
+func TestNeededCountersAreKept(t *testing.T) {
+	report, err := metrics.Fold(histories.Generate(1, 2000), metrics.Query{AsOf: histories.Base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := report.Rows[0].Counters
+	figures, err := rollup.Needed([]string{"errors_by_class", "billed_cost_usd", "orphaned_cost_usd_by_reason", "attempts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := metrics.Counters{
+		Operations: whole.Operations, Open: whole.Open, KeyConflicts: whole.KeyConflicts, ExecutedAttempts: whole.ExecutedAttempts, ExecutedKnownUsage: whole.ExecutedKnownUsage,
+		ErrorsByClass: whole.ErrorsByClass, BilledCostUSD: whole.BilledCostUSD, OrphanedCostUSDByReason: whole.OrphanedCostUSDByReason, Attempts: whole.Attempts,
+	}
+	if got := rollup.Keep(&whole, figures); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(through(t, figures, &whole), want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	for _, name := range []string{"errors_by_class_timeout", "amplification", "", "errors"} {
+		if _, err := rollup.Needed([]string{name}); err == nil {
+			t.Errorf("%q is taken for a counter", name)
+		}
 	}
 }
 

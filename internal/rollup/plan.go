@@ -28,9 +28,9 @@ type Request struct {
 	// nothing better. 0 = attempts are there.
 	Expired int64
 
-	// Lookup returns the buckets of a level in a span, in any order. One that it
-	// does not return has no operations, unless it is stale.
-	Lookup func(Level, Span) ([]Bucket, error)
+	// Lookup returns the buckets of a level in sorted, disjoint spans, in any order, and
+	// maybe others. One that it does not return has no operations, unless it is stale.
+	Lookup func(Level, []Span) ([]Bucket, error)
 }
 
 // Plan is how a window is answered: every instant of it either by one bucket, or
@@ -126,7 +126,7 @@ func (r *Request) take(l Level, spans, stale []Span) (taken []Bucket, left []Spa
 	if len(inner) == 0 {
 		return nil, Join(left), nil
 	}
-	known, err := r.lookup(l, Span{inner[0].From, inner[len(inner)-1].To})
+	known, err := r.lookup(l, inner)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,8 +156,8 @@ func skip(sorted []Span, s Span) []Span {
 	return sorted
 }
 
-func (r *Request) lookup(l Level, s Span) (map[int64]Bucket, error) {
-	all, err := r.Lookup(l, s)
+func (r *Request) lookup(l Level, spans []Span) (map[int64]Bucket, error) {
+	all, err := r.Lookup(l, spans)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func TestPlansCoverTheWindow(t *testing.T) {
 
 // lookup knows every bucket; of the minutes some do not hold, and so do not the
 // buckets around them.
-func lookup(seed uint64, bad int) func(rollup.Level, rollup.Span) ([]rollup.Bucket, error) {
+func lookup(seed uint64, bad int) func(rollup.Level, []rollup.Span) ([]rollup.Bucket, error) {
 	holds := func(b rollup.Bucket, width int64) bool {
 		for i := range bad {
 			at := int64(seed>>(8*i)%1000) * 7 * minute
@@ -49,14 +49,16 @@ func lookup(seed uint64, bad int) func(rollup.Level, rollup.Span) ([]rollup.Buck
 		}
 		return true
 	}
-	return func(l rollup.Level, s rollup.Span) (out []rollup.Bucket, _ error) {
+	return func(l rollup.Level, spans []rollup.Span) (out []rollup.Bucket, _ error) {
 		width := l.Width().Milliseconds()
-		for start := s.From; start < s.To; start += width {
-			b := rollup.Bucket{Start: start, Version: 1, NextLossMS: 100}
-			if !holds(b, width) {
-				b.NextLossMS = 3
+		for _, s := range spans {
+			for start := s.From; start < s.To; start += width {
+				b := rollup.Bucket{Start: start, Version: 1, NextLossMS: 100}
+				if !holds(b, width) {
+					b.NextLossMS = 3
+				}
+				out = append(out, b)
 			}
-			out = append(out, b)
 		}
 		return out, nil
 	}
@@ -105,7 +107,7 @@ func checkPlan(t *testing.T, req rollup.Request, p rollup.Plan) {
 
 // A bucket that is not there holds nothing, unless it is stale.
 func TestAbsentBucketsAreEmpty(t *testing.T) {
-	nothing := func(rollup.Level, rollup.Span) ([]rollup.Bucket, error) { return nil, nil }
+	nothing := func(rollup.Level, []rollup.Span) ([]rollup.Bucket, error) { return nil, nil }
 	p, err := rollup.Make(rollup.Request{Window: rollup.Span{From: 30_000, To: 2 * day}, Coarsest: rollup.Day, Lookup: nothing, Stale: []rollup.Span{{From: hour, To: hour + 1}}})
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +134,9 @@ func TestManyStaleMinutesAreReadTogether(t *testing.T) {
 
 // So are those that do not hold for the as_of, however thin they lie.
 func TestManyMinutesThatDoNotHoldAreReadTogether(t *testing.T) {
-	never := func(l rollup.Level, s rollup.Span) ([]rollup.Bucket, error) {
+	never := func(l rollup.Level, spans []rollup.Span) ([]rollup.Bucket, error) {
 		var out []rollup.Bucket
+		s := rollup.Span{From: spans[0].From, To: spans[len(spans)-1].To}
 		step := max(7*minute, l.Width().Milliseconds())
 		for at := (s.From + step - 1) / step * step; at < s.To; at += step {
 			start := at / l.Width().Milliseconds() * l.Width().Milliseconds()
