@@ -19,6 +19,11 @@ var (
 	ErrUnknown = errors.New("effects: whether it happened is not known")
 	// ErrStepsChanged: the steps of a run are not those that it began with.
 	ErrStepsChanged = errors.New("effects: the steps of the run have changed")
+	// ErrContended: the database undid a statement or a transaction because of others at the
+	// same time (a serialization failure, a deadlock, a busy SQLite). Nothing of it has
+	// happened; the same may be tried again at once. The package has tried its own statements
+	// several times by then; a transaction is its caller's to roll back and to repeat.
+	ErrContended = errors.New("effects: the database gave way to other transactions")
 	// ErrLeaseLost is the cause of the context of an action whose owner could not renew
 	// its lease in time.
 	ErrLeaseLost = errors.New("effects: the lease could not be renewed")

@@ -31,7 +31,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		statePending: &out.Pending, stateCommitted: &out.Committed, stateNotHappened: &out.NotHappened, stateUnresolved: &out.Unresolved}
 	age := map[string]*time.Duration{"ready": &out.OldestReady, statePending: &out.OldestPending}
 	err := s.each(ctx, s.o.DB, `SELECT state, count(*), {now} - min(created_ms) FROM retrylens_outbox GROUP BY state
-		UNION ALL SELECT state, count(*), {now} - min(created_ms) FROM retrylens_calls GROUP BY state`, nil, func(rows *sql.Rows) error {
+		UNION ALL SELECT state, count(*), {now} - min(created_ms) FROM retrylens_calls GROUP BY state`, nil, func() {}, func(rows *sql.Rows) error {
 		var state string
 		var n int
 		var oldest int64

@@ -77,7 +77,7 @@ func (s *Store) enqueue(ctx context.Context, tx *sql.Tx, m Message, in intent, b
 func (s *Store) SetAside(ctx context.Context, limit int) ([]Message, error) {
 	var out []Message
 	err := s.each(ctx, s.o.DB, `SELECT key, topic, payload, attempts, last_error, created_ms FROM retrylens_outbox
-		WHERE state = 'set_aside' ORDER BY id LIMIT $1`, []any{limit}, func(rows *sql.Rows) error {
+		WHERE state = 'set_aside' ORDER BY id LIMIT $1`, []any{limit}, func() { out = nil }, func(rows *sql.Rows) error {
 		var m Message
 		var created int64
 		err := rows.Scan(&m.Key, &m.Topic, &m.Payload, &m.Attempt, &m.LastError, &created)

@@ -188,7 +188,7 @@ type PendingCall struct {
 // was compensated before.
 func (s *Store) Unresolved(ctx context.Context, limit int) ([]PendingCall, error) {
 	var out []PendingCall
-	err := s.each(ctx, s.o.DB, `SELECT `+callColumns+` FROM retrylens_calls WHERE state = 'unresolved' ORDER BY created_ms, key LIMIT $1`, []any{limit}, func(rows *sql.Rows) error {
+	err := s.each(ctx, s.o.DB, `SELECT `+callColumns+` FROM retrylens_calls WHERE state = 'unresolved' ORDER BY created_ms, key LIMIT $1`, []any{limit}, func() { out = nil }, func(rows *sql.Rows) error {
 		var c call
 		err := rows.Scan(c.columns()...)
 		p := PendingCall{Call: c.public(), Tool: c.tool, LastError: c.lastError, CreatedAt: time.UnixMilli(c.created)}

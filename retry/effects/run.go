@@ -82,7 +82,7 @@ func checkRun(runID string, steps []Step) error {
 // stepsOf reads what the run has begun, by index.
 func (s *Store) stepsOf(ctx context.Context, runID string, steps []Step) (map[int]*call, error) {
 	kept := map[int]*call{}
-	err := s.each(ctx, s.o.DB, `SELECT `+callColumns+` FROM retrylens_calls WHERE run = $1 ORDER BY step`, []any{runID}, func(rows *sql.Rows) error {
+	err := s.each(ctx, s.o.DB, `SELECT `+callColumns+` FROM retrylens_calls WHERE run = $1 ORDER BY step`, []any{runID}, func() { clear(kept) }, func(rows *sql.Rows) error {
 		var c call
 		if err := rows.Scan(c.columns()...); err != nil {
 			return err

@@ -49,7 +49,7 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect) error {
 	defer conn.Close()
 	begin := "BEGIN IMMEDIATE"
 	if d == PostgreSQL {
-		begin = "BEGIN"
+		begin = "BEGIN ISOLATION LEVEL READ COMMITTED" // above it, what another one has made meanwhile is not seen
 	}
 	if _, err := conn.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("effects: migrate: %w", err)

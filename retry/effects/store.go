@@ -85,29 +85,44 @@ type session interface {
 }
 
 // exec returns the number of rows that were affected.
-func (s *Store) exec(ctx context.Context, q session, text string, args ...any) (int64, error) {
-	res, err := q.ExecContext(ctx, s.query(text), args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
+func (s *Store) exec(ctx context.Context, q session, text string, args ...any) (n int64, err error) {
+	err = s.contend(ctx, q, func() error {
+		res, err := q.ExecContext(ctx, s.query(text), args...)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
 }
 
 // one reads the first row into dest and tells whether there was one. It reads to the end,
 // since a statement that writes and returns rows is over only then.
 func (s *Store) one(ctx context.Context, q session, text string, args []any, dest ...any) (bool, error) {
 	found := false
-	err := s.each(ctx, q, text, args, func(rows *sql.Rows) error {
-		if found {
-			return nil
-		}
-		found = true
-		return rows.Scan(dest...)
+	err := s.contend(ctx, q, func() error {
+		found = false
+		return s.rows(ctx, q, text, args, func(rows *sql.Rows) error {
+			if found {
+				return nil
+			}
+			found = true
+			return rows.Scan(dest...)
+		})
 	})
-	return found, err
+	return found && err == nil, err
 }
 
-func (s *Store) each(ctx context.Context, q session, text string, args []any, scan func(*sql.Rows) error) error {
+// each scans all rows; begin is called before the first one, again when the statement is.
+func (s *Store) each(ctx context.Context, q session, text string, args []any, begin func(), scan func(*sql.Rows) error) error {
+	return s.contend(ctx, q, func() error {
+		begin()
+		return s.rows(ctx, q, text, args, scan)
+	})
+}
+
+func (s *Store) rows(ctx context.Context, q session, text string, args []any, scan func(*sql.Rows) error) error {
 	rows, err := q.QueryContext(ctx, s.query(text), args...)
 	if err != nil {
 		return err

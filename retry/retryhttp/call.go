@@ -2,6 +2,7 @@ package retryhttp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -60,6 +61,12 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // begin reads the request: body, operation, key.
 func (t *Transport) begin(r *http.Request) (*call, error) {
+	if r.URL == nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, errors.New("retryhttp: the request has no URL")
+	}
 	c := &call{t: t, req: r, path: r.URL.Path, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
 	if err := c.body.read(r, t.o.MaxBody); err != nil {
 		return nil, err
@@ -152,7 +159,9 @@ const (
 // setHeaders decides on the key: one that the caller has set itself, else the
 // operation's where the next hop is to get it.
 func (c *call) setHeaders() {
-	c.headers = c.req.Header
+	if c.headers = c.req.Header; c.headers == nil {
+		c.headers = http.Header{}
+	}
 	name := c.t.o.KeyHeaders[c.provider]
 	if c.gateway {
 		name = keyHeader

@@ -51,7 +51,7 @@ type exchange struct {
 	model    string
 	estimate int64
 	content  bool // content reached the reader of the body
-	complete bool
+	final    bool // the provider's figures are
 	trace    classify.Trace
 	ttfb     retrylens.Opt[int64]
 	end      time.Time
@@ -134,6 +134,9 @@ func (x *exchange) result(err error, f classify.Failure) retry.Result {
 	v := x.c.t.classify.Classify(&f)
 	if x.c.body.sent && !x.c.body.replayable() {
 		v.Retryable, v.RetryAfter = false, retrylens.Opt[time.Duration]{}
+	}
+	if v.PreSend && !x.trace.Traced { // refused before the library had anything to report
+		x.began = false
 	}
 	x.asked = v.ProviderErrorType
 	return retry.Result{Verdict: v, Err: err, EndedAt: x.end, Value: x}
@@ -303,7 +306,7 @@ func (x *exchange) endOfTry() {
 	x.ttfb = x.tracer.ttfb()
 	if r := x.reader; r != nil {
 		x.tokens, x.cost, x.model = r.Tokens(), r.CostUSD(), x.c.t.models.get(r.Model())
-		x.content, x.complete, x.estimate = r.Content(), r.Complete(), r.Estimate()
+		x.content, x.final, x.estimate = r.Content(), r.Final(), r.Estimate()
 	}
 }
 

@@ -67,13 +67,15 @@ func (x *exchange) fill(a *retrylens.Attempt) {
 	if a.TTFBMS = x.ttfb; a.TTFBMS.Set {
 		a.TTFBMS.Value += x.at.StartedAt.Sub(a.StartedAt).Milliseconds()
 	}
-	a.Status = retrylens.Some(status(x.status))
+	a.Status = status(x.status)
 	a.UpstreamCalls = retrylens.Some(x.sends())
 	a.ProviderErrorType = x.asked
 	if x.resp != nil {
 		a.ProviderRequestID = requestID(x.resp.Header)
 		a.Stream = x.stream()
-		a.ServedBy = servedBy(x.resp.Header)
+		if c.gateway { // who else says so lies
+			a.ServedBy = servedBy(x.resp.Header)
+		}
 	}
 	a.ResponseModel = x.model
 	x.fillUsage(a)
@@ -86,11 +88,12 @@ func or(a, b string) string {
 	return b
 }
 
-func status(s int) uint16 {
-	if s < 100 || s > 599 {
-		return 0
+// status of the record; 0 = no response head, and one that HTTP does not know is not reported.
+func status(s int) (o retrylens.Opt[uint16]) {
+	if s == 0 || s >= 100 && s <= 599 {
+		o = retrylens.Some(uint16(s))
 	}
-	return uint16(s)
+	return o
 }
 
 // sends counts the requests of which bytes may have been written. A library that does
@@ -106,15 +109,15 @@ func (x *exchange) sends() uint16 {
 	return uint16(min(n, math.MaxUint16))
 }
 
-// fillUsage: the provider's own figures are final once the answer is complete, else a
-// lower bound; where it told none, the content that came is estimated.
+// fillUsage: the provider's own figures are final once the answer is complete, or where
+// the event that says how it failed tells them, else a lower bound; where it told none, the content that came is estimated.
 func (x *exchange) fillUsage(a *retrylens.Attempt) {
 	t := x.tokens
 	a.PromptTokens, a.CompletionTokens = t.Prompt, t.Completion
 	a.CachedPromptTokens, a.CacheWriteTokens, a.ReasoningTokens = t.CachedPrompt, t.CacheWrite, t.Reasoning
 	a.CostUSD = x.cost
 	switch {
-	case t.Known() && !x.complete:
+	case t.Known() && !x.final:
 		a.UsageSource = retrylens.UsagePartial
 	case !t.Known() && x.estimate > 0 && !x.c.t.o.NoEstimates:
 		a.CompletionTokens, a.UsageSource = retrylens.Some(x.estimate), retrylens.UsageEstimated

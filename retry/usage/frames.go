@@ -72,7 +72,7 @@ func (r *Reader) payload(p []byte, last bool) {
 		r.gathered.base = p
 	}
 	r.doc.write(p)
-	if whole && r.doc.state == sDone && r.now == (event{content: true}) {
+	if whole && r.doc.state == sDone && r.now.plain() {
 		r.learn(len(p))
 		r.nTmplHeads = copy(r.tmplHeads[:], f.headers[:f.heads])
 	}

@@ -55,6 +55,7 @@ type seen struct {
 	any        bool // content, reasoning included
 	answer     bool // text or a tool call
 	terminal   bool // the stream's last event
+	final      bool // figures in the event that ends a failed answer
 	whole      bool // a JSON document was read to its end
 	bad        bool // not readable: a frame with a wrong checksum
 	bytes      int64
@@ -65,7 +66,11 @@ type seen struct {
 // event is what the present event told.
 type event struct {
 	content, telling, terminal bool
+	ends, figures              bool // it ends a failed answer; it told figures
 }
+
+// plain tells whether it had content and nothing that speaks for the whole answer.
+func (e event) plain() bool { return e.content && !e.telling && !e.terminal && !e.ends }
 
 // Reader reads one body. The zero Reader passes everything over; see [Reader.Reset].
 // It is not safe for concurrent use.
@@ -177,10 +182,11 @@ func (r *Reader) eventEnds() {
 	if r.now.content || r.now.terminal {
 		r.seen.contents++
 	}
-	r.plain = r.now == event{content: true}
+	r.plain = r.now.plain()
 	if r.now.telling {
 		r.frozen = true
 	}
+	r.seen.final = r.seen.final || r.now.ends && r.now.figures
 	r.now = event{}
 	if !r.frozen && r.format != JSON {
 		r.capture, r.cut = r.capture[:0], false
@@ -273,9 +279,10 @@ func (r *Reader) typed(f *frame, depth int, v []byte) {
 		if depth == 1 {
 			r.terminal()
 		}
-	case "error", "exception", "response.failed":
+	case "error", "exception", "response.failed", "response.cancelled":
 		if depth == 1 {
 			r.failed()
+			r.now.ends = true
 		}
 	case "thinking", "thinking_delta", "reasoning", "reasoning_text", "summary_text", "redacted_thinking":
 		f.reasoning = true
@@ -295,7 +302,7 @@ func (r *Reader) bare(d *document, v []byte) {
 	switch a := d.act; {
 	case a >= aFigure:
 		r.counts.put(field(a-aFigure), v)
-		r.told = true
+		r.told, r.now.figures = true, true
 	case a == aDone && string(v) == "true":
 		r.terminal()
 	case a == aThought && string(v) == "true":
@@ -331,6 +338,10 @@ func (r *Reader) Complete() bool {
 	}
 	return r.seen.terminal && !r.seen.bad
 }
+
+// Final tells whether the figures are the provider's last word: the body is complete, or the
+// event that ends a failed answer told them (OpenAI's response.failed).
+func (r *Reader) Final() bool { return r.Complete() || r.seen.final && !r.seen.bad }
 
 // Telling is the event, or the beginning of the document, that tells of a failure
 // inside an answer of status 200, as it came, for the classifier; nil where nothing

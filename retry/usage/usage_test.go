@@ -199,6 +199,34 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// TestFinal: figures are the provider's last word once the answer is complete, or where the
+// event that ends a failed one tells them, wherever its type stands; what came before it, or an
+// answer that only breaks off, is a lower bound.
+func TestFinal(t *testing.T) {
+	const begun = "data: {\"type\":\"response.in_progress\",\"response\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n" +
+		"data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n"
+	for body, want := range map[string]bool{
+		begun: false,
+		begun + "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\"},\"usage\":{\"input_tokens\":7,\"output_tokens\":3}}}\n\n":          true,
+		begun + "data: {\"response\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":3},\"status\":\"failed\"},\"type\":\"response.failed\"}\n\n":                                                true,
+		begun + "data: {\"type\":\"response.cancelled\",\"response\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":3}}}\n\n":                                                                   true,
+		begun + "data: {\"type\":\"response.incomplete\",\"response\":{\"status\":\"incomplete\",\"incomplete_details\":{\"reason\":\"max_output_tokens\"},\"usage\":{\"output_tokens\":3}}}\n\n": true,
+		begun + "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\"},\"usage\":null}}\n\n":                                              false,
+		begun + "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"x\"}\n\n":                                                                                        false,
+	} {
+		for cut := 1; cut <= len(body); cut += 13 {
+			var r usage.Reader
+			r.Reset(usage.Events)
+			r.Write([]byte(body[:cut]))
+			r.Write([]byte(body[cut:]))
+			r.End()
+			if r.Final() != want {
+				t.Errorf("final: %v, want %v, cut at %d of\n%s", r.Final(), want, cut, body)
+			}
+		}
+	}
+}
+
 // TestCuts: wherever the network cuts a body, the same is read.
 func TestCuts(t *testing.T) {
 	seed := rand.Uint64()
