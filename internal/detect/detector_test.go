@@ -1,6 +1,7 @@
 package detect_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,48 @@ func TestThereFromTheFirstRecordOn(t *testing.T) {
 	}
 }
 
+// TestErrorsThatHaveAlwaysBeenThere: a fifth and more is an outage for as long as it lasts; fewer are
+// what is usual after a day, and what comes on top of them is one again.
+func TestErrorsThatHaveAlwaysBeenThere(t *testing.T) {
+	few := shape{operations: 2000, failed: 10} // 10 %
+	s := newStory(t, detect.Options{}).next(few, 2).says(detect.Outage).hours(few, 23).says(detect.Outage)
+	s.hours(few, 3).says(detect.Healthy).hours(few, 24).says(detect.Healthy)
+	s.next(shape{operations: 2000, failed: 20}, 1).says(detect.Outage)
+	newStory(t, detect.Options{}).hours(shape{operations: 2000, failed: 20}, 48).says(detect.Outage)
+	newStory(t, detect.Options{}).hours(usual, 1).hours(few, 48).says(detect.Outage) // it was otherwise
+}
+
+// TestSteadyErrorsDoNotAlternate: 1.7 % of the operations fail for a day, as chance has it. What began
+// is held over windows that have fewer by chance, and ends when there are none.
+func TestSteadyErrorsDoNotAlternate(t *testing.T) {
+	for _, perSlot := range []int64{5, 10, 25, 50, 100} {
+		r := rand.New(rand.NewPCG(uint64(perSlot), 17))
+		s := newStory(t, detect.Options{}).hours(shape{operations: 20 * perSlot}, 5)
+		begun := 0
+		var slots [detect.SpanSlots]int64
+		for range 24 * 240 {
+			copy(slots[:], slots[1:])
+			slots[len(slots)-1] = 0
+			for range perSlot {
+				if r.Float64() < 0.017 {
+					slots[len(slots)-1]++
+				}
+			}
+			s.next(shape{operations: 20 * perSlot, failures: slots[:]}, 1)
+			if s.Changed() && s.State == detect.Outage {
+				begun++
+			}
+		}
+		if begun > 6 {
+			t.Errorf("%d operations a quarter-minute: %d outages in a day", perSlot, begun)
+		}
+		s.next(shape{operations: 20 * perSlot}, 50)
+		if s.State.Pages() {
+			t.Errorf("%d operations a quarter-minute: %s after ten minutes without an error", perSlot, s.State)
+		}
+	}
+}
+
 // TestShortHistory: of ten minutes is enough to know what follows.
 func TestShortHistory(t *testing.T) {
 	for _, evaluations := range []int{20, 40, 80, 160, 480} {
@@ -181,6 +224,7 @@ func TestHedges(t *testing.T) {
 		"half slow, half of them":            {usual, with(shape{operations: 200, p25: 2000, p50: 8000, p99: 60_000}, 5, 5, 0, 0), detect.Healthy},
 		"slow, all of them, more than ever":  {with(usual, 2, 2, 0, 0), with(slow, 10, 10, 0, 0), detect.Healthy},
 		"slow, a tenth is retried":           {usual, with(slow, 10, 10, 0, 1), detect.Flaky},
+		"slow, copies fail as often":         {with(usual, 2, 2, 0, 1), shape{operations: 200, p25: 9000, p50: 16_000, p99: 90_000, hedged: 10, beaten: 9, lost: 1, extra: 1}, detect.Healthy},
 		"attempts fail, hedges answer, slow": {usual, with(slow, 0, 0, 4, 0), detect.MaskedOutage},
 		"the same among hedges that win":     {with(usual, 2, 2, 0, 0), with(slow, 4, 4, 4, 0), detect.MaskedOutage},
 		"attempts fail, retries answer":      {with(usual, 2, 2, 0, 0), with(slow, 4, 4, 0, 4), detect.MaskedOutage},

@@ -15,20 +15,21 @@ var gpt = detect.Key{Tenant: "acme", Provider: "openai", Model: "gpt-4o"}
 
 // shape is what the operations of a span are like: all of its slots alike.
 type shape struct {
-	operations      int64 // of the span; 20 slots
-	extra           int64 // calls and tries beyond the first, as retries, a slot
-	retriesFail     int64 // of those, a slot
-	failed          int64 // operations that fail, a slot
-	p50, p99        int64 // 0 = 2,000 and 12,000
-	served, refused int64 // duplicates, a slot
-	hidden          int64 // calls, a slot
-	redelivered     int64 // tries that are no retries, a slot
-	lost            int64 // of them those that fail
-	hedged, beaten  int64 // hedges a slot, and attempts that lost one
-	saved           int64 // operations a slot whose first attempt failed and whose hedge answered
-	p25, answer     int64 // the fastest quarter, and what answers take without retries; 0 = half of p50, and p50
-	open            int64 // operations a slot whose first attempt failed and that have no end yet
-	only            int   // slots, the newest, that have any of it; 0 = all
+	operations      int64   // of the span; 20 slots
+	extra           int64   // calls and tries beyond the first, as retries, a slot
+	retriesFail     int64   // of those, a slot
+	failed          int64   // operations that fail, a slot
+	p50, p99        int64   // 0 = 2,000 and 12,000
+	served, refused int64   // duplicates, a slot
+	hidden          int64   // calls, a slot
+	redelivered     int64   // tries that are no retries, a slot
+	lost            int64   // of them those that fail
+	hedged, beaten  int64   // hedges a slot, and attempts that lost one
+	saved           int64   // operations a slot whose first attempt failed and whose hedge answered
+	p25, answer     int64   // the fastest quarter, and what answers take without retries; 0 = half of p50, and p50
+	open            int64   // operations a slot whose first attempt failed and that have no end yet
+	failures        []int64 // operations that fail, by slot; nil = failed
+	only            int     // slots, the newest, that have any of it; 0 = all
 }
 
 func (s shape) slot(i int) detect.Counts {
@@ -36,6 +37,9 @@ func (s shape) slot(i int) detect.Counts {
 	c := detect.Counts{Operations: n, Succeeded: n, Attempts: n, UpstreamCalls: n, FirstAttempts: n, FirstSuccesses: n}
 	if s.only > 0 && i < detect.SpanSlots-s.only {
 		return c
+	}
+	if s.failures != nil {
+		s.failed = s.failures[i]
 	}
 	troubled := min(n, s.extra+s.open+s.saved)
 	c.Succeeded, c.Failed = n-s.failed-s.open, s.failed

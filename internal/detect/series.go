@@ -72,7 +72,7 @@ func (s *series) evaluate(o *Options, m *baseliner, sample *Sample) Evaluation {
 // step moves the state on.
 func (s *series) step(o *Options, sample *Sample, j *judgement) {
 	said := o.verdict(j)
-	if s.state == MaskedOutage && j.tests[testErrors].Held {
+	if s.state.Pages() && j.tests[testErrors].Held {
 		said = Outage // that it is no blip is known already
 	}
 	if !said.Pages() {
@@ -114,7 +114,7 @@ func (o *Options) unmet(j *judgement, beside priors) []string {
 		name string
 		met  bool
 	}{
-		{"errors_flat", !j.tests[testErrors].Held}, {"goes_on", j.fresh}, {"rescued", j.rescued}, {"beyond_flaky", j.beyond},
+		{"errors_flat", !j.tests[testErrors].Held}, {"goes_on", j.fresh}, {"rescued", j.rescued}, {"attempts_fail", j.failing}, {"beyond_flaky", j.beyond},
 		{"joint", j.joint >= edge || beside.sustained >= o.Votes.Drift},
 	} {
 		if !c.met {
@@ -151,8 +151,7 @@ func (s *series) goesOn(o *Options, sample *Sample, j *judgement) bool {
 	}
 	held := sample.At.Sub(s.said) < holds
 	if s.state == Outage {
-		score, change := c.errors(ofRecent, newest)
-		return held && change >= o.Votes.ErrorChange/3 || score >= o.Votes.ErrorScore/2 && change >= o.Votes.ErrorChange/2
+		return c.errorsGoOn(newest, held)
 	}
 	excess := c.excess(newest)
 	return held && excess >= max(o.FlakyExcess/2, c.b.Calls.high(), c.b.Tries.high()) || excess >= c.mostUsual() && j.others() > 0
@@ -227,7 +226,7 @@ func (s *series) learn(o *Options, m *baseliner, sample *Sample, j *judgement) {
 	}
 	s.drift(o, j)
 	s.sustained = o.cusum(s.sustained, j.sustained)
-	if s.state.Pages() || s.state == Recovering || unusual(&sample.Window.Counts) {
+	if (s.state.Pages() || s.state == Recovering) && !s.neverOtherwise(sample) || unusual(&sample.Window.Counts) {
 		return
 	}
 	s.shift(j)
@@ -246,6 +245,14 @@ func (s *series) learn(o *Options, m *baseliner, sample *Sample, j *judgement) {
 	if s.learned++; s.learned <= 3*warm || s.learned%3 == 0 {
 		s.base = m.make(&s.history, s.shape)
 	}
+}
+
+// neverOtherwise tells of an outage that nothing precedes, and in which few fail (callers whose
+// inputs are refused, say), that it has lasted for a day: that is what is usual.
+func (s *series) neverOtherwise(sample *Sample) bool {
+	w := &sample.Window
+	return s.state == Outage && len(s.history.ring) == 0 && sample.At.Sub(s.since) >= 24*time.Hour &&
+		ratio(w.Failed, w.Failed+w.Succeeded) < mostUsual
 }
 
 // stillFlaky is by how much more it takes to say that a provider which has been flaky for ten

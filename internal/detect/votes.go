@@ -34,6 +34,7 @@ type judgement struct {
 	tests     [6]Test
 	joint     float64 // see Options.Joint; the larger of window and last 2 minutes
 	rescued   bool    // retries hide the trouble
+	failing   bool    // attempts fail more than usual, as far as hedges make more of them
 	beyond    bool    // more is called or tried than a flaky provider makes
 	fresh     bool    // more is called and tried than usual without the three worst slots of the last 2 minutes, too
 	sustained float64 // how far calls or tries are beyond what a flaky provider makes for long
@@ -77,6 +78,7 @@ func (o *Options) judge(s *Sample, b *baseline, shape *profile, drifts *[6]float
 	c.describe(&j, drifts)
 	usual := max(o.FlakyExcess, c.b.Calls.high(), c.b.Tries.high())
 	j.rescued, j.beyond = c.rescued(), max(c.excess(&s.Window), c.excess(&s.Recent)) > usual
+	j.failing = c.attemptsFail(&s.Window) || c.attemptsFail(&s.Recent)
 	j.fresh, j.flaky = c.fresh(), j.tests[testCalls].Score >= 3 || j.tests[testTries].Score >= 3
 	j.sustained = c.beyondBy(&s.Window, o.SustainedExcess)
 	j.errors = j.tests[testErrors].Held && c.errorsFresh()
@@ -252,6 +254,20 @@ func (c *comparison) rescued() bool {
 	return float64(rescued) >= rescuedShare*float64(troubled) && float64(v.Failed-failedAnyway) <= failedShare*float64(v.Failed+rescued)
 }
 
+// attemptsFail tells whether of the attempts more fail than of first ones as usual. Where a service
+// hedges, twice as many attempts fail twice as often and nothing is worse; a layer below that
+// sends again is another matter.
+func (c *comparison) attemptsFail(v *View) bool {
+	if ratio(v.Hedges, v.Operations) < hedgedShare || ratio(v.below(), v.Operations) >= hiddenShare {
+		return true
+	}
+	usual := 1 - c.b.FirstSuccess
+	return ratio(v.failed(), v.Attempts) >= usual+c.o.Votes.CallsChange && binomialScore(v.failed(), v.Attempts, usual) >= c.o.Votes.CallsScore
+}
+
+// hedgedShare of the operations: fewer hedges explain no page.
+const hedgedShare = 0.1
+
 // troubled operations are those whose first attempt failed; a duplicate that was refused
 // did not.
 func (v *View) troubled() int64 {
@@ -293,7 +309,8 @@ func (c *comparison) fresh() bool {
 	troubled := trimmed(known, RecentSlots, trimmedSlots, func(s *Counts) (int64, int64) {
 		return s.firstFailed(), s.FirstAttempts
 	})
-	return calls.holds(c.b.Calls, c.o.Votes.CallsChange) || troubled.holds(rate{Mean: 1 - c.b.FirstSuccess}, c.o.Votes.CallsChange) || tries.holds(c.b.Tries, c.o.Votes.CallsChange)
+	change := c.o.Votes.CallsChange
+	return calls.holds(c.b.Calls, change) || troubled.holds(rate{Mean: 1 - c.b.FirstSuccess}, change) || tries.holds(c.b.Tries, change)
 }
 
 // errorsFresh tells whether the errors are no blip: they are there without the worst of the
@@ -301,7 +318,7 @@ func (c *comparison) fresh() bool {
 func (c *comparison) errorsFresh() bool {
 	failed := func(s *Counts) (int64, int64) { return s.Failed, s.Failed + s.Succeeded }
 	newest, all := trimmed(c.s.Slots[:], RecentSlots, trimmedErrorSlots, failed), trimmed(c.s.Slots[:], SpanSlots, trimmedErrorSlots, failed)
-	return newest.holds(c.b.Error, c.o.Votes.ErrorChange/2) || all.holds(c.b.Error, c.o.Votes.ErrorChange/2)
+	return newest.holds(c.b.Error, c.o.Votes.ErrorChange/4) || all.holds(c.b.Error, c.o.Votes.ErrorChange/4)
 }
 
 // Of the newest slots in which operations are known, as many as Recent has, these are left out. Breakers stay open for a while after a
@@ -342,20 +359,27 @@ func trimmed(slots []Counts, newest, without int, of func(*Counts) (num, den int
 
 // holds tells whether what remains is still unusual, if less surely so.
 func (r remains) holds(usual rate, change float64) bool {
-	return r.num > 0 && ratio(r.num, max(r.den, 1)) >= usual.Mean+change/2 &&
+	return r.num > 0 && ratio(r.num, max(r.den, 1)) >= usual.Mean+change &&
 		poissonScore(float64(r.num), float64(r.den)*usual.Mean) >= 2
 }
+
+// coldScore is enough for calls and tries over the fixed floors, which are high already.
+const coldScore = 3
 
 // describe fills in values, baselines and which votes are held.
 func (c *comparison) describe(j *judgement, drifts *[6]float64) {
 	w, v := &c.s.Window, &c.o.Votes
+	calls := v.CallsScore
+	if c.b.Source == SourceFloors {
+		calls = min(calls, coldScore)
+	}
 	for i, d := range [...]struct {
 		vote            Vote
 		value, baseline Number
 		score, change   float64
 	}{
-		{VoteAmplification, quotient(w.UpstreamCalls, w.Operations), Number(1 + c.b.Calls.Mean), v.CallsScore, v.CallsChange},
-		{VoteRetryRatio, quotient(w.Attempts, w.Operations), Number(1 + c.b.Tries.Mean), v.CallsScore, v.CallsChange},
+		{VoteAmplification, quotient(w.UpstreamCalls, w.Operations), Number(1 + c.b.Calls.Mean), calls, v.CallsChange},
+		{VoteRetryRatio, quotient(w.Attempts, w.Operations), Number(1 + c.b.Tries.Mean), calls, v.CallsChange},
 		{VoteRetrySuccess, quotient(w.RetrySuccesses, w.Retries), Number(c.b.Success), v.SuccessScore, v.SuccessChange},
 		{VoteP50, milliseconds(w, w.P50MS), c.b.P50[ofWindow].milliseconds(), v.P50Score, v.P50Change},
 		{VoteP99, milliseconds(w, w.P99MS), c.b.P99[ofWindow].milliseconds(), v.P99Score, v.P99Change},
@@ -373,6 +397,27 @@ func (c *comparison) failing() bool {
 	w := &c.s.Window
 	return ratio(w.Failed, w.Failed+w.Succeeded)-c.b.Error.Mean >= c.o.Votes.ErrorChange/2
 }
+
+// errorsGoOn tells whether an outage does: the newest operations end it only if they fail surely less
+// often. A window with fewer errors by chance does not while one that said so is not over.
+func (c *comparison) errorsGoOn(newest *View, held bool) bool {
+	least := c.o.Votes.ErrorChange / 3
+	if _, change := c.errors(ofRecent, newest); change < least && c.surelyFewer(newest) {
+		return false
+	}
+	score, change := c.errors(ofWindow, &c.s.Window)
+	return held || score >= c.o.Votes.ErrorScore/2 && change >= least
+}
+
+// surelyFewer tells whether of some operations fewer fail than in the whole window, or than
+// make an outage of those that have failed for long, and not by chance.
+func (c *comparison) surelyFewer(v *View) bool {
+	w, finished := &c.s.Window, v.Failed+v.Succeeded
+	level := max(ratio(w.Failed, w.Failed+w.Succeeded), c.b.Error.Mean+c.o.Votes.ErrorChange/2)
+	return binomialScore(finished-v.Failed, finished, 1-level) >= surely
+}
+
+const surely = 4
 
 // others are the votes held beside the first.
 func (j *judgement) others() (n int) {

@@ -63,6 +63,16 @@ func TestSmallBench(t *testing.T) {
 	if cases < 50 || float64(inTime) < 0.85*float64(cases) {
 		t.Errorf("of %d drawn masked outages %d were found in time", cases, inTime)
 	}
+	mixed, err := runMixed(t.Context(), mixedOf(reportSeeds+650_000, 1), 2, detect.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mixedTable(&table, mixed)
+	t.Log(&table)
+	sum := sumMixed(mixed)
+	if sum.Large < 20 || sum.share() < 0.9 || sum.SaidMasked > 1 || sum.SaidOutage > 0 || sum.OutagesFound < sum.Outages-1 {
+		t.Errorf("mixed worlds: %+v", sum)
+	}
 	quiet, err := runMonths(t.Context(), []quietMonth{{seed: 7, series: monthSeries, perMinute: 8, length: 3 * 24 * time.Hour}}, 1, detect.Options{})
 	if err != nil || len(quiet.pages) > 0 || quiet.evaluations < 300_000 {
 		t.Errorf("%v: %d evaluations of three quiet days, pages %+v", err, quiet.evaluations, quiet.pages)

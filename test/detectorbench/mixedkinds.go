@@ -12,7 +12,7 @@ const (
 	step course = iota
 	ramp        // over 3 to 20 minutes
 	saw         // between all and half of it, every 2 to 6 minutes
-	blip        // for 15 to 40 s
+	blip        // for 10 to 30 s
 )
 
 // mixedKinds are what happens in worlds of the second family. What it is by the specification

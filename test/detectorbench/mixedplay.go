@@ -62,7 +62,7 @@ func newMixed(kind int, before time.Duration, seed uint64) mixedWorld {
 	case saw:
 		w.over = time.Duration(uniform(r, 2, 6) * float64(time.Minute))
 	case blip:
-		w.over = time.Duration(uniform(r, 15, 40) * float64(time.Second))
+		w.over = time.Duration(uniform(r, 10, 30) * float64(time.Second))
 	}
 	if w.truth = w.judge(); w.truth == sim.MaskedOutage {
 		w.lasts = mixedLasts

@@ -142,7 +142,8 @@ type shapeScore struct {
 	Outage       int       `json:"outage"`
 	Large        int       `json:"large"` // masked, of a size that is to be found in time
 	InTime       int       `json:"in_time"`
-	MostPages    int       `json:"most_pages"` // of one world
+	OfSize       int       `json:"in_time_of_size"` // within 2 minutes of when a window first had that size
+	MostPages    int       `json:"most_pages"`      // of one world
 }
 
 func (x *shapeScore) add(s *shape, r *shapeResult) {
@@ -159,6 +160,7 @@ func (x *shapeScore) add(s *shape, r *shapeResult) {
 	}
 	x.Large++
 	x.InTime += one(took <= inTime)
+	x.OfSize += one(after(r.masked, r.reached) <= inTime)
 }
 
 // runShapes plays all on so many goroutines and scores them by kind.
@@ -189,8 +191,8 @@ func runShapes(ctx context.Context, all []shape, workers int, o detect.Options) 
 }
 
 func shapeTable(w io.Writer, all []shapeScore) {
-	fmt.Fprintf(w, "\n| drawn world | truth | cases | masked_outage said | outage said | large | of them in 2 min | most pages of one |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
+	fmt.Fprintf(w, "\n| drawn world | truth | cases | masked_outage said | outage said | large | of them in 2 min | of that size | most pages of one |\n|---|---|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, x := range all {
-		fmt.Fprintf(w, "| %s | %s | %d | %d | %d | %d | %d | %d |\n", x.Shape, x.Truth, x.Cases, x.MaskedOutage, x.Outage, x.Large, x.InTime, x.MostPages)
+		fmt.Fprintf(w, "| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", x.Shape, x.Truth, x.Cases, x.MaskedOutage, x.Outage, x.Large, x.InTime, x.OfSize, x.MostPages)
 	}
 }
