@@ -60,7 +60,7 @@ func writeRow(b *strings.Builder, w way, call, bareCall, stream, bareStream figu
 		return
 	}
 	c, s := call.added, stream.added
-	fmt.Fprintf(b, "| + %s | +%.0f (%.0f to %.0f) | +%.0f | +%.1f (%.1f to %.1f) | +%.0f | %s |\n", w.text, c.median, c.low, c.high, call.allocs-bareCall.allocs,
+	fmt.Fprintf(b, "| + %s | %+.0f (%+.0f to %+.0f) | %+.0f | %+.1f (%+.1f to %+.1f) | %+.0f | %s |\n", w.text, c.median, c.low, c.high, call.allocs-bareCall.allocs,
 		s.median/chunks, s.low/chunks, s.high/chunks, stream.allocs-bareStream.allocs, target(w, call, bareCall, stream, bareStream))
 }
 
