@@ -25,9 +25,13 @@ func (s *Store) expired(ctx context.Context, m *moment, q metrics.Query) (int64,
 	if err != nil {
 		return 0, err
 	}
+	days, err := s.days(ctx, m)
+	if err != nil {
+		return 0, err
+	}
 	before := oldest(st.now, st.retention)
 	before -= before % minuteMS // that minute is computed no more, those behind it are
-	for _, day := range st.days {
+	for _, day := range days {
 		began := q.From.IsZero() || day.Start > q.From.Add(-rollup.Day.Width()).UnixMilli() // maybe before the window
 		if began && day.Start < before && (q.To.IsZero() || day.Start < q.To.UnixMilli()) {
 			return before, nil

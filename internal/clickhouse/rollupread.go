@@ -63,8 +63,12 @@ func (s *Store) planRollups(ctx context.Context, m *moment, q metrics.Query, exp
 	if err != nil || !st.usable && expired == 0 {
 		return r, false, err
 	}
+	days, err := s.days(ctx, m)
+	if err != nil {
+		return r, false, err
+	}
 	stale := st.stale()
-	window := st.extent(q.From, q.To, stale)
+	window := extent(days, stale, q.From, q.To)
 	if expired == 0 && window.To-window.From <= s.attemptsWindow.Milliseconds() {
 		return r, false, nil
 	}
@@ -75,7 +79,7 @@ func (s *Store) planRollups(ctx context.Context, m *moment, q metrics.Query, exp
 	r.plan, err = rollup.Make(rollup.Request{
 		Window: window, Coarsest: level, AsOf: q.AsOf.UnixMilli(), Stale: stale, Expired: expired,
 		Lookup: func(l rollup.Level, spans []rollup.Span) ([]rollup.Bucket, error) {
-			return s.lookup(ctx, m, st, l, spans)
+			return s.lookup(ctx, m, days, l, spans)
 		},
 	})
 	return r, err == nil && len(r.plan.Buckets) > 0, err

@@ -20,7 +20,6 @@ type standing struct {
 	usable    bool          // marks tell all that rollups have not seen
 	lastPass  time.Time     // when the last pass ended; zero = never, or longer ago than marks are kept
 	marked    []markedMinute
-	days      []rollup.Bucket // sorted by start
 }
 
 // markedMinute has got rows that no rollup has seen.
@@ -36,9 +35,7 @@ func (s *Store) standing(ctx context.Context, m *moment) (*standing, error) {
 		st := &standing{}
 		err := s.readFacts(ctx, st)
 		if err == nil && st.rolled {
-			if st.marked, err = s.markedMinutes(ctx); err == nil {
-				st.days, err = s.buckets(ctx, rollup.Day, nil)
-			}
+			st.marked, err = s.markedMinutes(ctx)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("clickhouse: how far the rollups are: %w", err)
@@ -47,19 +44,33 @@ func (s *Store) standing(ctx context.Context, m *moment) (*standing, error) {
 	})
 }
 
+// days are the buckets of all days, sorted by start, read after the standing.
+func (s *Store) days(ctx context.Context, m *moment) ([]rollup.Bucket, error) {
+	st, err := s.standing(ctx, m)
+	if err != nil || !st.rolled {
+		return nil, err
+	}
+	return once(ctx, m, s, "days", func(ctx context.Context) ([]rollup.Bucket, error) {
+		days, err := s.buckets(ctx, rollup.Day, nil)
+		if err != nil {
+			return nil, fmt.Errorf("clickhouse: which days the rollups have: %w", err)
+		}
+		return days, nil
+	})
+}
+
 // readFacts reads what one statement tells.
 func (s *Store) readFacts(ctx context.Context, st *standing) error {
 	const safeDays = schema.RollupMarkDays * 2 / 3
+	const facts = "SELECT (SELECT now64(3, 'UTC')), (SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String})"
 	var told, waiting uint64
 	var lastPassMS int64
 	var create string
-	const facts = "SELECT now64(3, 'UTC'), (SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String})"
 	table := []any{clickhouse.Named("db", s.database), clickhouse.Named("table", s.local("attempts"))}
 	err := s.conn.QueryRow(s.with(ctx, nil), facts+
-		", (SELECT count() FROM "+s.database+".rollup_runs WHERE finished_at > now64(3) - toIntervalDay({days:UInt32}))"+
-		", (SELECT max(toUnixTimestamp64Milli(finished_at)) FROM "+s.database+".rollup_runs WHERE kind = 'pass')"+
-		", (SELECT count() FROM (SELECT 1 FROM "+s.database+".rollup_overlay_marks GROUP BY kind, provider, name, valid_from, mark HAVING sum(sign) > 0 LIMIT 1))",
-		append(table, clickhouse.Named("days", uint32(safeDays)))...).Scan(&st.now, &create, &told, &lastPassMS, &waiting)
+		", (SELECT count() FROM (SELECT 1 FROM "+s.database+".rollup_overlay_marks GROUP BY kind, provider, name, valid_from, mark HAVING sum(sign) > 0 LIMIT 1))"+
+		", countIf(finished_at > now64(3) - toIntervalDay({days:UInt32})), maxIf(toUnixTimestamp64Milli(finished_at), kind = 'pass') FROM "+s.database+".rollup_runs",
+		append(table, clickhouse.Named("days", uint32(safeDays)))...).Scan(&st.now, &create, &waiting, &told, &lastPassMS)
 	st.rolled = !isUnknownTable(err)
 	if !st.rolled {
 		err = s.conn.QueryRow(s.with(ctx, nil), facts, table...).Scan(&st.now, &create)
@@ -110,11 +121,11 @@ func oldest(now time.Time, retention time.Duration) int64 {
 
 // extent is a window as far as there is anything: every minute that has attempts is in
 // a rollup, or stale.
-func (st *standing) extent(from, to time.Time, stale []rollup.Span) rollup.Span {
-	if len(st.days) == 0 { // then everything is stale
+func extent(days []rollup.Bucket, stale []rollup.Span, from, to time.Time) rollup.Span {
+	if len(days) == 0 { // then everything is stale
 		return rollup.Span{}
 	}
-	span := rollup.Span{From: st.days[0].Start, To: st.days[len(st.days)-1].Start + rollup.Day.Width().Milliseconds()}
+	span := rollup.Span{From: days[0].Start, To: days[len(days)-1].Start + rollup.Day.Width().Milliseconds()}
 	if len(stale) > 0 {
 		span.From, span.To = min(span.From, stale[0].From), max(span.To, stale[len(stale)-1].To)
 	}
@@ -173,16 +184,16 @@ func (s *Store) buckets(ctx context.Context, l rollup.Level, spans []rollup.Span
 	return out, rows.Err()
 }
 
-// lookup is buckets, those of days from the standing, others asked once.
-func (s *Store) lookup(ctx context.Context, m *moment, st *standing, l rollup.Level, spans []rollup.Span) ([]rollup.Bucket, error) {
+// lookup is buckets, those of days of all that there are, others asked once.
+func (s *Store) lookup(ctx context.Context, m *moment, days []rollup.Bucket, l rollup.Level, spans []rollup.Span) ([]rollup.Bucket, error) {
 	if l != rollup.Day {
 		return once(ctx, m, s, fmt.Sprint(l, spans), func(ctx context.Context) ([]rollup.Bucket, error) { return s.buckets(ctx, l, spans) })
 	}
 	var out []rollup.Bucket
 	for _, span := range spans {
-		from, _ := slices.BinarySearchFunc(st.days, span.From, compareStart)
-		to, _ := slices.BinarySearchFunc(st.days, span.To, compareStart)
-		out = append(out, st.days[from:max(from, to)]...)
+		from, _ := slices.BinarySearchFunc(days, span.From, compareStart)
+		to, _ := slices.BinarySearchFunc(days, span.To, compareStart)
+		out = append(out, days[from:max(from, to)]...)
 	}
 	return out, nil
 }

@@ -107,21 +107,38 @@ func stopEngine(e *engine.Client) error {
 	return fmt.Errorf("the engine (pid %d) did not end", at.PID)
 }
 
+// address is that of a database of the engine.
+func (b *bench) address(ctx context.Context, database string) (string, error) {
+	at, err := b.engine.Endpoint(ctx)
+	if err != nil {
+		return "", err
+	}
+	u := url.URL{Scheme: "clickhouse", User: url.UserPassword(at.User, at.Password), Host: at.TCPAddr, Path: "/" + database}
+	return u.String(), nil
+}
+
+func (b *bench) connect(ctx context.Context, database string) (*clickhouse.Store, error) {
+	address, err := b.address(ctx, database)
+	if err != nil {
+		return nil, err
+	}
+	return clickhouse.Open(ctx, clickhouse.Config{URL: address, Dial: b.engine.DialTCP})
+}
+
 // open is a migrated store in a database of its own, and a plain connection.
 func (b *bench) open(ctx context.Context, database string) (*clickhouse.Store, driver.Conn, error) {
-	at, err := b.engine.Endpoint(ctx)
+	address, err := b.address(ctx, database)
 	if err != nil {
 		return nil, nil, err
 	}
-	u := url.URL{Scheme: "clickhouse", User: url.UserPassword(at.User, at.Password), Host: at.TCPAddr, Path: "/" + database}
-	s, err := clickhouse.Open(ctx, clickhouse.Config{URL: u.String(), Dial: b.engine.DialTCP})
+	s, err := b.connect(ctx, database)
 	if err != nil {
 		return nil, nil, err
 	}
 	if _, err := s.Migrate(ctx); err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
-	o, err := ch.ParseDSN(u.String())
+	o, err := ch.ParseDSN(address)
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
