@@ -277,9 +277,9 @@ func (e *Emitter) Close(ctx context.Context) error {
 	}
 	e.cancel()
 	err := e.o.Sink.Close()
-	if lost := e.dropped.Load() + e.rejected.Load(); lost > 0 {
+	if s := e.Stats(); s.Dropped+s.Rejected > 0 {
 		err = errors.Join(err, fmt.Errorf("emit: %d of %d records were lost: %d dropped for want of room or time, %d refused (%s)",
-			lost, e.seq, e.dropped.Load(), e.rejected.Load(), e.Stats().LastErr))
+			s.Dropped+s.Rejected, s.Emitted, s.Dropped, s.Rejected, s.LastErr))
 	}
 	return err
 }

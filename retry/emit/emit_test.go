@@ -233,6 +233,40 @@ func TestCloseLeavesASinkThatHangs(t *testing.T) {
 	})
 }
 
+// TestEmitWhileClosed: records that come while the emitter closes and afterwards are dropped and
+// counted; its second end has nothing to say.
+func TestEmitWhileClosed(t *testing.T) {
+	e := start(t, emit.Options{Sink: &sink{fail: func(int) error { return errors.New("away") }}})
+	e.Emit(attempt("a"), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	closed := make(chan struct{})
+	var emitting sync.WaitGroup
+	for range 4 {
+		emitting.Go(func() {
+			for {
+				e.Emit(attempt("a"), nil)
+				select {
+				case <-closed:
+					return
+				default:
+				}
+			}
+		})
+	}
+	if err := e.Close(ctx); err == nil {
+		t.Error("lost records are not told")
+	}
+	if err := e.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	close(closed)
+	emitting.Wait()
+	if s := e.Stats(); s.Emitted != s.Sent+s.Dropped || s.Queued != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestRefusedAndTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &sink{}

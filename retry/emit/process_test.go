@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -382,11 +383,14 @@ func TestFilesThatCannotBeSynced(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan []byte, 1)
-	go func() {
-		all, _ := os.ReadFile(pipe)
-		read <- all
-	}()
+	if _, err := emit.File(pipe); !errors.Is(err, syscall.ENXIO) {
+		t.Errorf("a pipe that nobody reads: %v", err)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
 	for _, path := range []string{pipe, os.DevNull} {
 		s, err := emit.File(path)
 		if err != nil {
@@ -398,8 +402,8 @@ func TestFilesThatCannotBeSynced(t *testing.T) {
 			t.Errorf("%s: %v, %+v", filepath.Base(path), err, e.Stats())
 		}
 	}
-	if got := string(<-read); strings.Count(got, "\n") != 1 {
-		t.Errorf("the pipe's reader got %q", got)
+	if got, err := io.ReadAll(reader); err != nil || strings.Count(string(got), "\n") != 1 {
+		t.Errorf("the pipe's reader got %q, %v", got, err)
 	}
 	s, err := emit.File("/dev/full")
 	if err != nil {

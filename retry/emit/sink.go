@@ -46,9 +46,13 @@ func (e *RetryAfterError) Error() string { return e.Err.Error() }
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
 // File returns a sink that appends NDJSON to a file of its own, which `ingest import` reads. A
-// batch that could not be written whole is taken back, so that no line is torn.
+// batch that could not be written whole is taken back, so that no line is torn. A pipe must have
+// its reader already.
 func File(path string) (Sink, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NONBLOCK, 0o600) // else a pipe without a reader holds up the program
+	if errors.Is(err, syscall.ENXIO) {
+		return nil, fmt.Errorf("emit: nobody reads the pipe; start its reader first: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("emit: %w", err)
 	}

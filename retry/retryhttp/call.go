@@ -18,19 +18,22 @@ import (
 
 // call is one RoundTrip.
 type call struct {
-	t        *Transport
-	req      *http.Request
-	h        *op.Handle
-	body     body
-	layer    layer
-	path     string // of the request, which is the caller's again once the answer has ended
-	provider string
-	gateway  bool
-	key      [1]string // as sent, "" = unkeyed; as a header has it
-	cause    retrylens.Cause
-	follows  *exchange // whose answer sent the caller's http.Client here, nil for most
-	number   int32     // of the first attempt
-	started  time.Time // the operation, once there was an attempt; before it this call, if that had to do something first
+	t         *Transport
+	req       *http.Request
+	h         *op.Handle
+	body      body
+	layer     layer
+	path      string // of the request, which is the caller's again once the answer has ended
+	provider  string // of the records
+	to        string // the provider that is sent to: another one where a redirect has led there
+	elsewhere bool   // a redirect has led to another host: no credential for it is asked for
+	spent     int    // attempts of the policy before a redirect
+	gateway   bool
+	key       [1]string // as sent, "" = unkeyed; as a header has it
+	cause     retrylens.Cause
+	follows   *exchange // whose answer sent the caller's http.Client here, nil for most
+	number    int32     // of the first attempt
+	started   time.Time // the operation, once there was an attempt; before it this call, if that had to do something first
 
 	mu      sync.Mutex
 	headers http.Header // of all tries, with what Refresh changed
@@ -67,14 +70,15 @@ func (t *Transport) begin(r *http.Request) (*call, error) {
 		}
 		return nil, errors.New("retryhttp: the request has no URL")
 	}
-	c := &call{t: t, req: r, path: r.URL.Path, layer: layerOf(r.Header), gateway: len(t.o.Gateways) > 0 && t.isGateway(r.URL.Host)}
+	c := &call{t: t, req: r, path: r.URL.Path, layer: layerOf(r.Header), gateway: len(t.gateways) > 0 && t.isGateway(r.URL)}
 	if err := c.body.read(r, t.o.MaxBody); err != nil {
 		return nil, err
 	}
-	if c.follows = redirectOf(r, t); c.follows != nil {
-		c.goesOn()
+	c.to = t.provider(r, c.gateway)
+	if x := redirectOf(r, t); x != nil {
+		c.goesOn(x)
 	} else {
-		c.provider = t.provider(r, c.gateway)
+		c.provider = c.to
 		c.findOperation(r.Context())
 		c.number = c.h.Number()
 		c.cause = c.firstCause()
@@ -132,13 +136,13 @@ func (c *call) firstCause() retrylens.Cause {
 // operation as the engine needs to know it.
 func (c *call) operation() retry.Op {
 	o := c.h.Operation()
-	e := retry.Op{Provider: c.provider, StartedAt: c.started, Keyed: c.key[0] != "", Policy: o.Policy, Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
+	e := retry.Op{Provider: c.provider, StartedAt: c.started, Keyed: c.key[0] != "", Policy: c.policy(), Cheap: o.Cheap, HedgeSafe: o.HedgeSafe,
 		FirstAttempt: c.number, Cause: c.cause, Discard: discard, Value: c}
 	if o.HedgeSafe { // a stream is never hedged
 		e.Stream = c.body.facts().info.Stream || streamPath(c.path)
 		e.HedgeSafe = c.body.rest == nil
 	}
-	if c.t.o.Refresh != nil {
+	if c.t.o.Refresh != nil && !c.elsewhere {
 		e.Refresh = c.refresh
 	}
 	return e
@@ -162,7 +166,7 @@ func (c *call) setHeaders() {
 	if c.headers = c.req.Header; c.headers == nil {
 		c.headers = http.Header{}
 	}
-	name := c.t.o.KeyHeaders[c.provider]
+	name := c.t.o.KeyHeaders[c.to]
 	if c.gateway {
 		name = keyHeader
 	}

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/retrylens/retrylens"
@@ -55,10 +56,11 @@ type exchange struct {
 	trace    classify.Trace
 	ttfb     retrylens.Opt[int64]
 	end      time.Time
-	asked    string    // provider_error_type
-	seq      int64     // of the record once there is one, plus 1
-	revision uint8     // of the next record
-	follows  *exchange // whose attempt this one goes on with, see redirect.go
+	asked    string      // provider_error_type
+	seq      int64       // of the record once there is one, plus 1
+	revision uint8       // of the next record
+	follows  *exchange   // whose attempt this one goes on with, see redirect.go
+	followed atomic.Bool // one goes on with this one
 }
 
 var readers = sync.Pool{New: func() any { return new(usage.Reader) }}

@@ -470,3 +470,49 @@ func TestShed(t *testing.T) {
 	}
 	r.wire()
 }
+
+// TestGatewaysAsTheyAreWritten: however the host is written it is the same one, with and without its port.
+func TestGatewaysAsTheyAreWritten(t *testing.T) {
+	for _, c := range []struct {
+		option, url string
+		want        bool
+	}{
+		{"gw.example", "http://gw.example/", true}, {"gw.example", "https://GW.Example:8443/", true}, {"Gw.example:443", "https://gw.EXAMPLE/", true},
+		{"gw.example:80", "http://gw.example/", true}, {"gw.example:80", "http://gw.example:80/", true}, {"gw.example", "http://gw.example./", true},
+		{"gw.example.:80", "http://gw.example/", true}, {"::1", "http://[::1]:8080/", true}, {"::1", "http://[::1]/", true}, {"[::1]", "http://[::1]:8080/", true},
+		{"[::1]:80", "http://[::1]/", true}, {"10.0.0.1", "http://10.0.0.1:9/", true},
+		{"gw.example:443", "http://gw.example/", false}, {"gw.example:80", "https://gw.example/", false}, {"gw.example:8080", "http://gw.example/", false},
+		{"gw.example", "http://evil.gw.example/", false}, {"gw.example", "http://gw.example.evil/", false}, {"gw.example", "http://gw.example@evil/", false},
+		{"::1", "http://[::2]/", false}, {"[::1]:80", "http://[::1]:8080/", false},
+	} {
+		var sent http.Header
+		tr, err := retryhttp.New(retryhttp.Options{Gateways: []string{c.option}, Base: base(func(r *http.Request) (*http.Response, error) {
+			sent = r.Header
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(keyed(), http.MethodGet, c.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := sent.Get("Idempotency-Key") != ""; got != c.want {
+			t.Errorf("%s at gateway %s: %v", c.url, c.option, got)
+		}
+	}
+	for _, bad := range []string{"", ":8080", "http://gw.example", "gw.example/v1", "a@gw.example"} {
+		if _, err := retryhttp.New(retryhttp.Options{Gateways: []string{bad}}); err == nil {
+			t.Errorf("%q is taken for a host", bad)
+		}
+	}
+}
+
+type base func(*http.Request) (*http.Response, error)
+
+func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }

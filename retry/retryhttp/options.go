@@ -3,8 +3,10 @@ package retryhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -31,8 +33,9 @@ type Options struct {
 	// Provider names the provider of a request, lower case; nil = [ProviderOf].
 	Provider func(*http.Request) string
 
-	// Gateways are the hosts ("gateway:8080", "gw.example") of Retrylens gateways. They get
-	// key and operation in headers, and are asked again while a key is in flight.
+	// Gateways are the hosts ("gateway:8080", "gw.example", "[::1]:8080") of Retrylens gateways,
+	// without a port any of the host's. They get key and operation in headers, are asked again
+	// while a key is in flight, and are believed which attempt of theirs an answer is of (served_by).
 	Gateways []string
 
 	// KeyHeaders names, by provider, the header in which the idempotency key goes to it.
@@ -42,7 +45,7 @@ type Options struct {
 	KeyHeaders map[string]string
 
 	// Refresh puts another credential into h after a 401; the try is repeated once if that
-	// changed anything. nil = never.
+	// changed anything. nil = never. Where a redirect has led to another host it is not called.
 	Refresh func(ctx context.Context, provider string, h http.Header) error
 
 	// Prices of attempts that do not tell their cost; nil = none. See package price.
@@ -67,6 +70,7 @@ const defaultMaxBody = 16 << 20
 // Transport is an http.RoundTripper. It is safe for concurrent use.
 type Transport struct {
 	o        Options
+	gateways []*url.URL // of which host and port count
 	engine   *retry.Engine
 	clock    clock.Clock
 	classify *classify.Classifier
@@ -88,7 +92,11 @@ func New(o Options) (*Transport, error) {
 	if o.Provider == nil {
 		o.Provider = ProviderOf
 	}
-	t := &Transport{o: o, classify: o.Classifier, bases: bases{base: o.Base}}
+	gateways, err := hostsOf(o.Gateways)
+	if err != nil {
+		return nil, err
+	}
+	t := &Transport{o: o, classify: o.Classifier, bases: bases{base: o.Base}, gateways: gateways}
 	if t.classify == nil {
 		t.classify = classify.New()
 	}
@@ -132,17 +140,45 @@ func (t *Transport) Close(ctx context.Context) error {
 	return err
 }
 
-// isGateway tells whether the host is one of Options.Gateways.
-func (t *Transport) isGateway(host string) bool {
-	for _, g := range t.o.Gateways {
-		if strings.EqualFold(g, host) {
-			return true
-		}
-		if bare, _, err := net.SplitHostPort(host); err == nil && strings.EqualFold(g, bare) {
+// isGateway tells whether u is at one of Options.Gateways.
+func (t *Transport) isGateway(u *url.URL) bool {
+	for _, g := range t.gateways {
+		if sameName(g.Hostname(), u.Hostname()) && (g.Port() == "" || g.Port() == port(u)) {
 			return true
 		}
 	}
 	return false
+}
+
+// hostsOf reads Options.Gateways.
+func hostsOf(gateways []string) (all []*url.URL, err error) {
+	for _, g := range gateways {
+		u := &url.URL{Host: g}
+		if ip := net.ParseIP(g); ip != nil && strings.Contains(g, ":") {
+			u.Host = "[" + g + "]"
+		}
+		if u.Hostname() == "" || strings.ContainsAny(g, "/@?# ") {
+			return nil, fmt.Errorf("retryhttp: Options.Gateways must be hosts such as gateway:8080, without scheme and path, got %q", g)
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// sameName tells whether two names are of one host, written with its final dot or without.
+func sameName(a, b string) bool {
+	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+}
+
+// port of u, the scheme's where it names none.
+func port(u *url.URL) string {
+	switch p := u.Port(); {
+	case p != "":
+		return p
+	case u.Scheme == "http":
+		return "80"
+	}
+	return "443"
 }
 
 const idleTimeout = 90 * time.Second

@@ -37,11 +37,36 @@ func redirectOf(r *http.Request, t *Transport) *exchange {
 	return x
 }
 
-// goesOn has the call be one with that of the attempt that it follows.
-func (c *call) goesOn() {
-	x := c.follows
+// goesOn has the call be one with that of x. When a layer between http.Client and t sends the
+// request behind the redirect once more, that is another attempt.
+func (c *call) goesOn(x *exchange) {
 	c.h, c.provider, c.path = x.c.h, x.c.provider, x.c.path
+	from, to := c.req.Response.Request.URL, c.req.URL
+	c.elsewhere = x.c.elsewhere || !sameName(from.Hostname(), to.Hostname()) || port(from) != port(to) || from.Scheme != to.Scheme
+	if !x.followed.CompareAndSwap(false, true) {
+		c.number = c.h.Number()
+		c.cause = c.firstCause()
+		return
+	}
+	c.follows, c.spent = x, x.c.spent+int(x.at.Number-x.c.number)
 	c.number, c.cause, c.started = x.number, x.at.Cause, x.at.RunStartedAt
+}
+
+// policy of the call: of its operation's attempts some were made before a redirect.
+func (c *call) policy() *retry.Policy {
+	p := c.h.Operation().Policy
+	if c.spent == 0 {
+		return p
+	}
+	if p == nil {
+		p = c.t.o.Retry.Policy
+	}
+	left := retry.Interactive()
+	if p != nil {
+		left = *p
+	}
+	left.Attempts = max(1, left.Attempts-c.spent)
+	return &left
 }
 
 // redirected goes on with the attempt that the call follows, if this is the first one after

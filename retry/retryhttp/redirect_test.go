@@ -117,3 +117,145 @@ func TestARedirectToARefusal(t *testing.T) {
 	}
 	r.wire()
 }
+
+// TestARedirectSpendsNoAttempts: the policy bounds the attempts of the operation, wherever redirects
+// lead in between.
+func TestARedirectSpendsNoAttempts(t *testing.T) {
+	for failures := range 4 { // before each redirect, of three attempts in all
+		t.Run(fmt.Sprintf("%d failures, then a redirect", failures), func(t *testing.T) {
+			r := start(t, func(n int, _ *fakeprovider.Served) fakeprovider.Step {
+				if n%(failures+1) == failures {
+					return redirect(307, chat+"?n="+fmt.Sprint(n))
+				}
+				return fakeprovider.Step{Status: 503, Body: "{}"}
+			}, nil)
+			_, _, _ = r.post(keyed(), chat, whole)
+			want := int(fast().Attempts)
+			if failures == 0 {
+				want = 1
+			}
+			if a := r.m.all(t); len(a) != want || failures > 0 && a[want-1].StopReason != retrylens.StopMaxAttempts {
+				t.Errorf("%d attempts, %+v", len(a), lines(a))
+			}
+			r.wire()
+		})
+	}
+}
+
+// elsewhere is a provider on another host, which refuses every credential.
+func elsewhere(t *testing.T) *fakeprovider.Server {
+	s := fakeprovider.Start(func(int, *fakeprovider.Served) fakeprovider.Step { return fakeprovider.Step{Status: 401} })
+	t.Cleanup(s.Close)
+	return s
+}
+
+// TestARedirectToAnotherHost: it is asked for no credential and gets the key only where one is named
+// for whom it is itself.
+func TestARedirectToAnotherHost(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		t.Run(fmt.Sprint("a header is named: ", named), func(t *testing.T) {
+			other := elsewhere(t)
+			to := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+			r := start(t, fakeprovider.Script(redirect(307, to+chat)), func(o *retryhttp.Options) {
+				o.Provider = func(r *http.Request) string {
+					if r.URL.Hostname() == "localhost" {
+						return "other"
+					}
+					return "openai"
+				}
+				if named {
+					o.KeyHeaders = map[string]string{"openai": "Idempotency-Key", "other": "X-Key"}
+				}
+				o.Refresh = func(_ context.Context, _ string, h http.Header) error {
+					h.Set("Authorization", "Bearer new")
+					return nil
+				}
+			})
+			if code, _, err := r.post(keyed(), chat, whole, "Authorization", "Bearer old"); code != 401 || err != nil {
+				t.Fatal(code, err)
+			}
+			served := other.Served()
+			if len(served) != 1 {
+				t.Fatalf("%d requests", len(served))
+			}
+			h := served[0].Header
+			if h.Get("Authorization") != "" || h.Get("Idempotency-Key") != "" || (h.Get("X-Key") != "") != named {
+				t.Errorf("the other host got %v", h)
+			}
+			if a := r.m.all(t); len(a) != 1 || a[0].UpstreamCalls.Value != 2 || a[0].Provider != "openai" || a[0].Status.Value != 401 {
+				t.Errorf("%+v", lines(a))
+			}
+		})
+	}
+}
+
+// TestACredentialBehindARedirect on the same host is asked for as ever.
+func TestACredentialBehindARedirect(t *testing.T) {
+	r := start(t, func(n int, v *fakeprovider.Served) fakeprovider.Step {
+		switch {
+		case n == 0:
+			return redirect(307, "/moved"+chat)
+		case v.Header.Get("Authorization") != "Bearer new":
+			return fakeprovider.Step{Status: 401}
+		}
+		return fakeprovider.Step{}
+	}, func(o *retryhttp.Options) {
+		o.Refresh = func(_ context.Context, _ string, h http.Header) error {
+			h.Set("Authorization", "Bearer new")
+			return nil
+		}
+	})
+	if code, _, err := r.post(keyed(), chat, whole, "Authorization", "Bearer old"); code != 200 || err != nil {
+		t.Error(code, err)
+	}
+	r.wire()
+}
+
+// again is a layer between http.Client and the transport that sends what is behind a redirect so often.
+type again struct {
+	http.RoundTripper
+	times int
+}
+
+func (l again) RoundTrip(r *http.Request) (*http.Response, error) {
+	for i := 1; r.Response != nil && i < l.times; i++ {
+		copied := r.Clone(r.Context())
+		copied.Body, _ = r.GetBody()
+		resp, err := l.RoundTripper.RoundTrip(copied)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	return l.RoundTripper.RoundTrip(r)
+}
+
+// TestARequestBehindARedirectSentAgain by a layer in between is another attempt: each request is counted.
+func TestARequestBehindARedirectSentAgain(t *testing.T) {
+	for _, context := range []func() context.Context{keyed, context.Background} {
+		for times := 1; times <= 3; times++ {
+			r := start(t, fakeprovider.Script(redirect(307, chat), fakeprovider.Step{}, fakeprovider.Step{}, fakeprovider.Step{}), nil)
+			req, err := http.NewRequestWithContext(context(), http.MethodPost, r.srv.URL+chat, strings.NewReader(whole))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := (&http.Client{Transport: again{r.tr, times}}).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			a := r.m.all(t)
+			if len(a) != times {
+				t.Errorf("%d attempts for %d: %+v", len(a), times, lines(a))
+			}
+			for i := range a {
+				if a[i].LogicalID != a[0].LogicalID || i > 0 && a[i].Cause != retrylens.CauseRedelivery {
+					t.Errorf("%s", a[i].AppendJSON(nil))
+				}
+			}
+			r.wire()
+		}
+	}
+}
