@@ -233,6 +233,31 @@ func TestCloseLeavesASinkThatHangs(t *testing.T) {
 	})
 }
 
+// TestAttributesThatDoNotFit are cut; they cost no record, and the caller's map stays.
+func TestAttributesThatDoNotFit(t *testing.T) {
+	many := map[string]string{}
+	for i := range 40 {
+		many[fmt.Sprint("k", i)] = "v"
+	}
+	long := strings.Repeat("ä", 200)
+	for name, attributes := range map[string]map[string]string{
+		"too many": many, "long value": {"a": long}, "long keys": {long + "1": "x", long + "2": "y"}, "no key": {"": "x", "a": "b"},
+		"control characters": {"a\n": "b\x00", "a": "c"}, "no UTF-8": {"\xff": "\xfe", "b": "\xfe"}, "fits": {"a": "b"},
+	} {
+		s, before := &sink{}, len(attributes)
+		e := start(t, emit.Options{Sink: s})
+		a := attempt("a")
+		a.Attributes = attributes
+		e.Emit(a, nil)
+		if err := closeWithin(t, e, time.Minute); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := s.records(t); len(got) != 1 || len(got[0].Attributes) == 0 || len(attributes) != before {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestEmitWhileClosed: records that come while the emitter closes and afterwards are dropped and
 // counted; its second end has nothing to say.
 func TestEmitWhileClosed(t *testing.T) {

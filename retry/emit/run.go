@@ -3,6 +3,8 @@ package emit
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -290,7 +292,32 @@ func Fit(a *retrylens.Attempt) {
 		a.LogicalID = keys.Derive(a.LogicalID) // cut ones might be the same
 	}
 	a.Provider = clip(strings.ToLower(a.Provider), 64)
+	a.Attributes = fitAttributes(a.Attributes)
 	a.Normalize()
+}
+
+const (
+	maxAttributeKey   = 64 // bytes, docs/record.md
+	maxAttributeValue = 256
+)
+
+// fitAttributes returns all itself if a record may hold it: the caller goes on using the map.
+func fitAttributes(all map[string]string) map[string]string {
+	fits := len(all) <= retrylens.MaxAttributes
+	for k, v := range all {
+		fits = fits && k != "" && clip(k, maxAttributeKey) == k && clip(v, maxAttributeValue) == v
+	}
+	if fits {
+		return all
+	}
+	cut := make(map[string]string, retrylens.MaxAttributes)
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		name := clip(k, maxAttributeKey)
+		if _, taken := cut[name]; name != "" && !taken && len(cut) < retrylens.MaxAttributes {
+			cut[name] = clip(all[k], maxAttributeValue)
+		}
+	}
+	return cut
 }
 
 // clip cuts s to limit bytes and takes out control characters and bad UTF-8.

@@ -47,6 +47,7 @@ type Handle struct {
 	next      int32
 	used      [2]uint64 // of the numbers from base on
 	startedAt time.Time
+	begun     bool   // startedAt stays as it is
 	id        string // where the caller gave none
 
 	persist   sync.Mutex // not mu: Persist may ask for the operation's ID
@@ -98,11 +99,20 @@ func (h *Handle) ID() string {
 func (h *Handle) Begin(now time.Time) (next int32, startedAt time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.startedAt.IsZero() {
-		h.startedAt = now
-	}
+	h.begin(now)
 	return h.next, h.startedAt
 }
+
+// begin holds the start of the operation fast. One that the caller names may be another host's, whose
+// clock is ahead, or none at all (0 in a message): records with it would be refused.
+func (h *Handle) begin(now time.Time) {
+	if !h.begun && (h.startedAt.Before(earliest) || h.startedAt.After(now)) {
+		h.startedAt = now
+	}
+	h.begun = true
+}
+
+var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) // of times in a record
 
 // Number of the next attempt.
 func (h *Handle) Number() int32 {
@@ -116,9 +126,7 @@ func (h *Handle) Number() int32 {
 func (h *Handle) Claim(n int32, now time.Time) (number int32, startedAt time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.startedAt.IsZero() {
-		h.startedAt = now
-	}
+	h.begin(now)
 	i := n - h.base
 	if i < 0 || i >= 128 || h.used[i/64]&(1<<(i%64)) != 0 {
 		n = h.next

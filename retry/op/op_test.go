@@ -11,6 +11,25 @@ import (
 	"github.com/retrylens/retrylens/retry/op"
 )
 
+// TestStartedAt: an operation has not begun after its first attempt, nor before there were records.
+func TestStartedAt(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ named, want time.Time }{
+		{time.Time{}, now}, {now.Add(-time.Hour), now.Add(-time.Hour)}, {now, now}, {now.Add(time.Millisecond), now}, {now.Add(time.Hour), now},
+		{time.Unix(0, 0), now}, {time.UnixMilli(-1), now}, {time.Date(2019, 12, 31, 23, 59, 59, 0, time.UTC), now},
+	} {
+		begun, claimed := op.NewHandle(op.Operation{StartedAt: c.named}), op.NewHandle(op.Operation{StartedAt: c.named})
+		_, a := begun.Begin(now)
+		_, b := claimed.Claim(0, now)
+		if !a.Equal(c.want) || !b.Equal(c.want) {
+			t.Errorf("named %v: %v and %v", c.named, a, b)
+		}
+		if _, later := claimed.Claim(1, now.Add(-time.Minute)); !later.Equal(b) {
+			t.Errorf("named %v: changed to %v", c.named, later)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	h := op.NewHandle(op.Operation{})
