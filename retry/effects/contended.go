@@ -23,7 +23,11 @@ var statementBackoff = retry.Backoff{Base: 2 * time.Millisecond, Cap: 100 * time
 // contend runs a statement that is a transaction by itself, again if the database undid it
 // because of others. In a transaction of the caller's it runs once: only the whole may be repeated.
 func (s *Store) contend(ctx context.Context, q session, statement func() error) error {
-	own := q == session(s.o.DB)
+	return contend(ctx, q == session(s.o.DB), statement)
+}
+
+// contend runs a transaction, again if it is our own one.
+func contend(ctx context.Context, own bool, statement func() error) error {
 	real := clock.Real()
 	deadline := real.Now().Add(statementTime)
 	for tries := 1; ; tries++ {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,29 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("no dialect: %v", err)
 		}
 	})
+}
+
+// TestMigrateANewFile: processes that open and migrate a new SQLite file at once, with WAL or
+// without, do not get into each other's way.
+func TestMigrateANewFile(t *testing.T) {
+	for _, options := range []string{"?_pragma=busy_timeout(10000)", "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"} {
+		path := filepath.Join(t.TempDir(), "new.db")
+		var wg sync.WaitGroup
+		for range 4 { // pools of their own, as processes have
+			wg.Go(func() {
+				db, err := sql.Open("sqlite", "file:"+path+options)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer db.Close()
+				if err := effects.Migrate(t.Context(), db, effects.SQLite); err != nil {
+					t.Errorf("%q: %v", options, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
 }
 
 // TestDatabaseClock: without a clock of its own a store uses the database's.

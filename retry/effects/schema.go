@@ -37,11 +37,15 @@ func Schema(d Dialect) string {
 
 // Migrate makes the tables in one transaction, unless they are there. Several processes
 // may call it at once. A database that a later version of this package has migrated is an
-// error.
+// error, and so is one that others keep busy for seconds: [ErrContended].
 func Migrate(ctx context.Context, db *sql.DB, d Dialect) error {
 	if err := d.check(); err != nil {
 		return err
 	}
+	return contend(ctx, true, func() error { return migrateOnce(ctx, db, d) })
+}
+
+func migrateOnce(ctx context.Context, db *sql.DB, d Dialect) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("effects: migrate: %w", err)
