@@ -39,8 +39,10 @@ func (u *UI) views(ctx context.Context, q metrics.Query, bucket time.Duration, g
 }
 
 // lastShown is the latest bucket in which attempts of a group failed with a class, of a
-// class "" in any way; zero without any. Where groups may be many it is that of all groups.
+// class "" in any way, one that is whole rather than one that the window cuts; zero without
+// any. Where groups may be many it is that of all groups.
 func (v views) lastShown(dims []string, class string) (bucket time.Time) {
+	var cut time.Time
 	r := v.buckets
 	if r == nil {
 		r = v.series
@@ -51,9 +53,18 @@ func (v views) lastShown(dims []string, class string) (bucket time.Time) {
 		if class != "" {
 			failed = row.ErrorsByClass[class]
 		}
-		if failed > 0 && row.Bucket.After(bucket) && (v.buckets == nil || slices.Equal(row.Dims, dims)) {
-			bucket = row.Bucket
+		if failed == 0 || v.buckets != nil && !slices.Equal(row.Dims, dims) {
+			continue
 		}
+		whole := !row.Bucket.Before(r.From) && !row.Bucket.Add(r.Bucket).After(r.To)
+		if whole && row.Bucket.After(bucket) {
+			bucket = row.Bucket
+		} else if row.Bucket.After(cut) {
+			cut = row.Bucket
+		}
+	}
+	if bucket.IsZero() {
+		return cut
 	}
 	return bucket
 }

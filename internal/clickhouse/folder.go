@@ -95,6 +95,7 @@ func (f *folder) addPartial(p *metrics.Partial) {
 
 func (f *folder) rows(quantiles bool) []metrics.Row {
 	rows := make([]metrics.Row, 0, len(f.groups))
+	held := heldFigures(f.q)
 	for _, g := range f.groups {
 		if f.q.Spend() {
 			g.Counters = g.SpendOnly()
@@ -103,7 +104,7 @@ func (f *folder) rows(quantiles bool) []metrics.Row {
 			g.Samples = &metrics.Samples{Latency: g.latency, RetryTax: g.retryTax}
 		}
 		if len(f.q.Needs) > 0 { // attempts tell all
-			g.Counters = rollup.Keep(&g.Counters, heldFigures(f.q))
+			g.Counters = rollup.Keep(&g.Counters, held)
 		}
 		rows = append(rows, g.Row)
 	}

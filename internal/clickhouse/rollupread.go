@@ -68,14 +68,19 @@ func (s *Store) planRollups(ctx context.Context, m *moment, q metrics.Query, exp
 		return r, false, err
 	}
 	stale := st.stale()
+	if len(days) == 0 { // then everything is stale
+		return r, false, nil
+	}
 	window := extent(days, stale, q.From, q.To)
+	if r.Query = q; window.Empty() {
+		return r, true, nil // there is nothing
+	}
 	if expired == 0 && window.To-window.From <= s.attemptsWindow.Milliseconds() {
 		return r, false, nil
 	}
 	if !st.usable {
 		stale = rollup.Join(append(stale, rollup.Span{From: expired, To: window.To}))
 	}
-	r.Query = q
 	r.plan, err = rollup.Make(rollup.Request{
 		Window: window, Coarsest: level, AsOf: q.AsOf.UnixMilli(), Stale: stale, Expired: expired,
 		Lookup: func(l rollup.Level, spans []rollup.Span) ([]rollup.Bucket, error) {

@@ -119,12 +119,9 @@ func oldest(now time.Time, retention time.Duration) int64 {
 	return now.Add(expiryMargin - retention).UnixMilli()
 }
 
-// extent is a window as far as there is anything: every minute that has attempts is in
-// a rollup, or stale.
+// extent is a window as far as there is anything, where there are days: every minute that has
+// attempts is in a rollup, or stale.
 func extent(days []rollup.Bucket, stale []rollup.Span, from, to time.Time) rollup.Span {
-	if len(days) == 0 { // then everything is stale
-		return rollup.Span{}
-	}
 	span := rollup.Span{From: days[0].Start, To: days[len(days)-1].Start + rollup.Day.Width().Milliseconds()}
 	if len(stale) > 0 {
 		span.From, span.To = min(span.From, stale[0].From), max(span.To, stale[len(stale)-1].To)

@@ -16,7 +16,8 @@ type Quantiles struct{ P50, P90, P99 retrylens.Opt[int64] }
 // 1/256 (0.4 %) of the exact nearest rank. The zero value is empty and ready to
 // use; it is not safe for concurrent mutation.
 type Sketch struct {
-	counts map[uint16]uint64
+	at     []int16  // buckets that have samples, ascending: as signed numbers they are in the order of their values
+	counts []uint64 // their samples
 	n      uint64
 }
 
@@ -61,38 +62,85 @@ func (s *Sketch) AddBucket(idx uint16, n uint64) {
 	if n == 0 {
 		return
 	}
-	if s.counts == nil {
-		s.counts = map[uint16]uint64{}
-	}
-	s.counts[idx] += n
 	s.n += n
+	at := int16(idx)
+	i, there := len(s.at), false
+	if i > 0 && at <= s.at[i-1] {
+		i, there = slices.BinarySearch(s.at, at)
+	}
+	if there {
+		s.counts[i] += n
+		return
+	}
+	s.at, s.counts = slices.Insert(s.at, i, at), slices.Insert(s.counts, i, n)
 }
 
-// Each calls fn with every bucket that has samples, in no order.
+// Each calls fn with every bucket that has samples, the smallest values first.
 func (s *Sketch) Each(fn func(idx uint16, n uint64)) {
-	for idx, n := range s.counts {
-		fn(idx, n)
+	for i, at := range s.at {
+		fn(uint16(at), s.counts[i])
 	}
 }
 
 // Merge adds all samples of o.
 func (s *Sketch) Merge(o *Sketch) {
-	for idx, n := range o.counts {
-		s.AddBucket(idx, n)
+	if s.addKnown(o) {
+		return
 	}
+	sum := Sketch{at: make([]int16, 0, len(s.at)+len(o.at)), counts: make([]uint64, 0, len(s.at)+len(o.at)), n: s.n + o.n}
+	i, j := 0, 0
+	for i < len(s.at) || j < len(o.at) {
+		switch {
+		case j == len(o.at) || i < len(s.at) && s.at[i] < o.at[j]:
+			sum.at, sum.counts = append(sum.at, s.at[i]), append(sum.counts, s.counts[i])
+			i++
+		case i == len(s.at) || o.at[j] < s.at[i]:
+			sum.at, sum.counts = append(sum.at, o.at[j]), append(sum.counts, o.counts[j])
+			j++
+		default:
+			sum.at, sum.counts = append(sum.at, s.at[i]), append(sum.counts, s.counts[i]+o.counts[j])
+			i, j = i+1, j+1
+		}
+	}
+	*s = sum
+}
+
+// addKnown adds o in place if s has samples in all its buckets.
+func (s *Sketch) addKnown(o *Sketch) bool {
+	if len(o.at) > len(s.at) {
+		return false
+	}
+	i := 0
+	for _, at := range o.at {
+		for i < len(s.at) && s.at[i] < at {
+			i++
+		}
+		if i == len(s.at) || s.at[i] != at {
+			return false
+		}
+	}
+	i = 0
+	for j, at := range o.at {
+		for s.at[i] < at {
+			i++
+		}
+		s.counts[i] += o.counts[j]
+	}
+	s.n += o.n
+	return true
 }
 
 // Count is the number of samples.
 func (s *Sketch) Count() uint64 { return s.n }
 
 // Buckets is how many buckets have samples.
-func (s *Sketch) Buckets() int { return len(s.counts) }
+func (s *Sketch) Buckets() int { return len(s.at) }
 
 // Sum is the sum of the samples, each as the middle of its bucket: within 0.4 % where
 // none is negative.
 func (s *Sketch) Sum() (ms int64) {
-	for idx, n := range s.counts {
-		ms += SketchValue(idx) * int64(n)
+	for i, at := range s.at {
+		ms += SketchValue(uint16(at)) * int64(s.counts[i])
 	}
 	return ms
 }
@@ -103,18 +151,13 @@ func (s *Sketch) Quantile(p float64) (int64, bool) {
 	if s.n == 0 {
 		return 0, false
 	}
-	values := make([]int64, 0, len(s.counts))
-	for idx := range s.counts {
-		values = append(values, SketchValue(idx))
-	}
-	slices.Sort(values)
 	rank, seen := nearestRank(p, s.n), uint64(0)
-	for _, v := range values {
-		if seen += s.counts[SketchIndexSigned(v)]; seen > rank {
-			return v, true
+	for i, n := range s.counts {
+		if seen += n; seen > rank {
+			return SketchValue(uint16(s.at[i])), true
 		}
 	}
-	return values[len(values)-1], true
+	return SketchValue(uint16(s.at[len(s.at)-1])), true
 }
 
 // Quantiles returns the three quantiles of a report.

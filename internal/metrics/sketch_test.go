@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -81,5 +82,56 @@ func TestEmptySketch(t *testing.T) {
 	s.AddBucket(7, 0)
 	if _, ok := s.Quantile(0.5); ok || s.Count() != 0 || s.Quantiles() != (metrics.Quantiles{}) {
 		t.Error("an empty sketch has quantiles")
+	}
+}
+
+// However samples come together, the sketch is the same as if they were added one by one.
+func TestSketchesOfTheSameSamplesAreEqual(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var parts [4]metrics.Sketch
+		var one metrics.Sketch
+		want := map[uint16]uint64{}
+		for range r.IntN(400) {
+			ms, n := r.Int64N(1<<(1+r.IntN(20)))-r.Int64N(3)*r.Int64N(900), uint64(1+r.IntN(3))
+			idx := metrics.SketchIndexSigned(ms)
+			parts[r.IntN(4)].AddBucket(idx, n)
+			one.AddBucket(idx, n)
+			want[idx] += n
+		}
+		var merged, again metrics.Sketch
+		for i := range parts {
+			merged.Merge(&parts[i])
+		}
+		for _, i := range r.Perm(4) {
+			again.Merge(&parts[i])
+		}
+		again.Merge(&metrics.Sketch{})
+		got := map[uint16]uint64{}
+		last := int64(math.MinInt64)
+		merged.Each(func(idx uint16, n uint64) {
+			if v := metrics.SketchValue(idx); v <= last {
+				t.Fatalf("seed %d: %d after %d", seed, v, last)
+			}
+			last = metrics.SketchValue(idx)
+			got[idx] = n
+		})
+		if !maps.Equal(got, want) || merged.Quantiles() != one.Quantiles() || again.Quantiles() != one.Quantiles() || merged.Count() != one.Count() || again.Sum() != one.Sum() || merged.Buckets() != len(want) {
+			t.Fatalf("seed %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+// What is merged from is not changed, now or by what is merged later.
+func TestMergingLeavesTheOtherSketchAlone(t *testing.T) {
+	var a, b metrics.Sketch
+	a.Add(5)
+	a.Add(9)
+	b.Merge(&a)
+	b.Add(5)
+	b.Add(7)
+	b.Merge(&a)
+	if a.Count() != 2 || a.Buckets() != 2 || b.Count() != 6 {
+		t.Errorf("%d samples in %d buckets, and %d", a.Count(), a.Buckets(), b.Count())
 	}
 }
