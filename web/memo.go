@@ -37,18 +37,29 @@ type kept[V any] struct {
 	done chan struct{}
 	v    V
 	err  error
+	kept time.Duration
+}
+
+// over tells an answer that is there and was to be kept for less.
+func (e *kept[V]) over(now time.Time) bool {
+	select {
+	case <-e.done:
+		return now.Sub(e.at) > e.kept
+	default:
+		return false
+	}
 }
 
 func newMemo[V any](timeout time.Duration, now func() time.Time) *memo[V] {
 	return &memo[V]{timeout: timeout, now: now, entries: map[string]*kept[V]{}}
 }
 
-// within is an answer that is no older than age. One that keep refuses is not kept, nor is
-// an error.
-func (m *memo[V]) within(ctx context.Context, age time.Duration, key string, ask func(context.Context) (V, error), keep func(V) bool) (V, error) {
+// within is an answer that is no older than age, and than keep says of it. One that is to be
+// kept for no time is not kept, nor is an error.
+func (m *memo[V]) within(ctx context.Context, age time.Duration, key string, ask func(context.Context) (V, error), keep func(V) time.Duration) (V, error) {
 	m.mu.Lock()
 	e := m.entries[key]
-	if e == nil || m.now().Sub(e.at) > age {
+	if e == nil || m.now().Sub(e.at) > age || e.over(m.now()) {
 		e = &kept[V]{at: m.now(), done: make(chan struct{})}
 		m.evict()
 		m.entries[key] = e
@@ -65,11 +76,13 @@ func (m *memo[V]) within(ctx context.Context, age time.Duration, key string, ask
 }
 
 // ask outlives the request that asked: others may wait for the answer too.
-func (m *memo[V]) ask(ctx context.Context, key string, e *kept[V], ask func(context.Context) (V, error), keep func(V) bool) {
+func (m *memo[V]) ask(ctx context.Context, key string, e *kept[V], ask func(context.Context) (V, error), keep func(V) time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	e.v, e.err = ask(ctx)
-	if e.err != nil || !keep(e.v) {
+	if e.v, e.err = ask(ctx); e.err == nil {
+		e.kept = keep(e.v)
+	}
+	if e.kept <= 0 {
 		m.mu.Lock()
 		if m.entries[key] == e {
 			delete(m.entries, key)
@@ -101,7 +114,12 @@ func (u *UI) report(ctx context.Context, q metrics.Query) (*metrics.Report, erro
 // reportWithin is a report that is no older than age.
 func (u *UI) reportWithin(ctx context.Context, q metrics.Query, age time.Duration) (*metrics.Report, error) {
 	return u.reports.within(ctx, age, askedFor(q), func(ctx context.Context) (*metrics.Report, error) { return u.o.Source.Report(ctx, q) },
-		func(r *metrics.Report) bool { return len(r.Rows) <= memoRows })
+		func(r *metrics.Report) time.Duration {
+			if len(r.Rows) > memoRows {
+				return 0
+			}
+			return usualAge
+		})
 }
 
 func askedFor(q metrics.Query) string {

@@ -1,10 +1,10 @@
 package web
 
-// What the tables and tiles of the pages are made of; a report of few counters costs a
+// What the tables and tiles of the pages are made of beside the number of operations; a report of few counters costs a
 // fraction of one of all. TestPagesNeedNoMoreThanTheyAsk holds the pages to it.
 var (
 	triageNeeds = []string{
-		"operations", "succeeded", "failed", "attempts", "failed_attempts", "retries", "retry_successes", "upstream_calls", "upstream_calls_by_cause",
+		"succeeded", "failed", "attempts", "failed_attempts", "retries", "retry_successes", "upstream_calls", "upstream_calls_by_cause",
 		"errors_by_class", "orphaned_cost_usd", "orphan_suspects",
 	}
 	errorsNeeds = []string{
@@ -12,13 +12,14 @@ var (
 		"attempts_by_position", "successes_by_position",
 	}
 	partsNeeds  = []string{"attempts", "failed_attempts"} // which failed attempts have more often than attempts
-	layersNeeds = []string{"operations", "attempts", "upstream_calls", "hidden_calls", "upstream_calls_by_cause", "layer_upstream_calls", "layer_attempts", "billed_cost_usd"}
+	layersNeeds = []string{"attempts", "upstream_calls", "hidden_calls", "upstream_calls_by_cause", "layer_upstream_calls", "layer_attempts", "billed_cost_usd"}
 	spendNeeds  = []string{
 		"billed_cost_usd", "billed_tokens", "orphaned_cost_usd", "orphaned_prompt_tokens", "orphaned_completion_tokens", "orphan_suspects", "recovered_cost_usd", "redundant_cost_usd",
 	}
-	orphanNeeds = append([]string{
+	orphanNeeds = []string{
+		"billed_cost_usd", "orphaned_cost_usd", "orphaned_prompt_tokens", "orphaned_completion_tokens", "orphan_suspects", "recovered_cost_usd", "redundant_cost_usd",
 		"rescued", "rescue_cost_usd", "orphaned_tokens_by_reason", "orphaned_cost_usd_by_reason", "orphaned_tokens_by_usage_source",
-	}, spendNeeds...)
+	}
 )
 
 // needs are the counters of a page, or all where the URL sorts: it may by any figure.

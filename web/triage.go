@@ -276,32 +276,40 @@ func (u *UI) example(ctx context.Context, s *state, v views, values []string, cl
 	for i, d := range s.triageGroups() {
 		q.Filters[d] = []string{values[i]}
 	}
-	shown := v.lastShown(values, class)
-	if shown.IsZero() {
-		return ""
-	}
-	if shown.After(q.From) {
-		q.From = shown
-	}
-	if end := shown.Add(v.series.Bucket); end.Before(q.To) {
-		q.To = end
-	}
-	search := metrics.Search{Query: q, Limit: 20}
-	if class != "" {
-		search.ErrorClasses = []retrylens.ErrorClass{retrylens.ErrorClass(class)}
-	}
-	q.AsOf = time.Time{} // an example stays one
-	id, err := u.shown.within(ctx, exampleAge, class+" "+askedFor(q), func(ctx context.Context) (string, error) {
-		ops, err := u.o.Source.Operations(ctx, search)
-		if err != nil || len(ops) == 0 {
-			return "", err
+	for _, w := range v.exampleWindows(q, values, class) {
+		q.From, q.To = w[0], w[1]
+		search := metrics.Search{Query: q, Limit: 20}
+		if class != "" {
+			search.ErrorClasses = []retrylens.ErrorClass{retrylens.ErrorClass(class)}
 		}
-		return slices.MaxFunc(ops, func(a, b metrics.Operation) int { return a.Attempts - b.Attempts }).LogicalID, nil
-	}, func(id string) bool { return id != "" })
-	if err != nil {
-		return "" // a page without its example is better than none
+		asked := q
+		asked.AsOf = time.Time{} // an example stays one
+		id, err := u.shown.within(ctx, exampleAge, class+" "+askedFor(asked), func(ctx context.Context) (string, error) { return u.worstOf(ctx, search) }, exampleKept)
+		if err != nil {
+			return "" // a page without its example is better than none
+		}
+		if id != "" {
+			return id
+		}
 	}
-	return id
+	return ""
+}
+
+// exampleKept is how long an answer is kept: soon there may be an example where there is none.
+func exampleKept(id string) time.Duration {
+	if id == "" {
+		return memoAge
+	}
+	return exampleAge
+}
+
+// worstOf is the operation of most attempts of those that a search finds; "" = it finds none.
+func (u *UI) worstOf(ctx context.Context, search metrics.Search) (string, error) {
+	ops, err := u.o.Source.Operations(ctx, search)
+	if err != nil || len(ops) == 0 {
+		return "", err
+	}
+	return slices.MaxFunc(ops, func(a, b metrics.Operation) int { return a.Attempts - b.Attempts }).LogicalID, nil
 }
 
 func cloneFilters(f map[metrics.Dimension][]string) map[metrics.Dimension][]string {

@@ -69,6 +69,29 @@ func (v views) lastShown(dims []string, class string) (bucket time.Time) {
 	return bucket
 }
 
+// exampleWindows are where an example of a group and class is looked for: where it was
+// seen last, and where that is not known of the group, in the last hour of the window too.
+func (v views) exampleWindows(q metrics.Query, dims []string, class string) (out [][2]time.Time) {
+	if shown := v.lastShown(dims, class); !shown.IsZero() {
+		w := [2]time.Time{shown, shown.Add(v.series.Bucket)}
+		if shown.Before(q.From) {
+			w[0] = q.From
+		}
+		if w[1].After(q.To) {
+			w[1] = q.To
+		}
+		out = append(out, w)
+	}
+	if v.buckets != nil {
+		return out
+	}
+	last := [2]time.Time{q.To.Add(-time.Hour), q.To}
+	if last[0].Before(q.From) {
+		last[0] = q.From
+	}
+	return append(out, last)
+}
+
 // bySeries sums the groups of each bucket.
 func bySeries(r *metrics.Report) *metrics.Report {
 	out := *r
@@ -77,9 +100,13 @@ func bySeries(r *metrics.Report) *metrics.Report {
 	return &out
 }
 
-// everyBucket is a series with the buckets in which nothing started: curves break there.
+// mostPoints is up to how many points a curve is drawn with.
+const mostPoints = 1000
+
+// everyBucket is a series with the buckets in which nothing started: curves break there. One
+// of too many is left as it is.
 func everyBucket(r *metrics.Report) *metrics.Report {
-	if len(r.Rows) == 0 || r.Bucket <= 0 {
+	if len(r.Rows) == 0 || r.Bucket <= 0 || r.To.Unix()-r.From.Unix() > mostPoints*int64(r.Bucket/time.Second) {
 		return r
 	}
 	out := *r

@@ -94,8 +94,10 @@ func figureNames(lists []string, spend bool) ([]string, error) {
 // buckets are those that people read.
 var buckets = []time.Duration{
 	10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour,
+	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 7 * day, 30 * day, 90 * day, 365 * day, 3650 * day, 36500 * day,
 }
+
+const day = 24 * time.Hour
 
 const maxPoints = 150
 

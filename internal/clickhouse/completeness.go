@@ -51,18 +51,8 @@ func (s *Store) Completeness(ctx context.Context, tenants ...string) (*metrics.C
 // yet.
 func isUnknownTable(err error) bool {
 	const unknownTable = 60
-	return hasCode(err, unknownTable)
-}
-
-// isAccessDenied tells the error of a user who may not do that.
-func isAccessDenied(err error) bool {
-	const accessDenied = 497
-	return hasCode(err, accessDenied)
-}
-
-func hasCode(err error, code int32) bool {
 	var e *clickhouse.Exception
-	return errors.As(err, &e) && e.Code == code
+	return errors.As(err, &e) && e.Code == unknownTable
 }
 
 func (s *Store) emitterGaps(ctx context.Context, tenants []string) ([]metrics.EmitterGap, error) {

@@ -46,6 +46,10 @@ type FinaliseResult struct {
 	Expired int           // minutes whose attempts the retention has removed: their rollups stay
 	Waiting int           // minutes younger than MinAge, left for the next pass
 	Took    time.Duration // by the server's clock
+
+	// MergeErr is why marks that are done could not be merged. Nothing is wrong then, reports are
+	// but slower.
+	MergeErr error
 }
 
 // expiryMargin is how long before the retention ends rollups are no longer
@@ -181,7 +185,10 @@ func (p *pass) finish(ctx context.Context) error {
 	if err := p.write(ctx, "note the pass", func(ctx context.Context) error { return p.logRun(ctx, "pass") }); err != nil {
 		return err
 	}
-	return p.write(ctx, "merge marks that are done", p.mergeMarks)
+	return p.write(ctx, "merge marks that are done", func(ctx context.Context) error {
+		p.result.MergeErr = p.mergeMarks(ctx)
+		return ctx.Err()
+	})
 }
 
 // round works off the marks that are there, and tells whether there may be more

@@ -80,6 +80,9 @@ func (f *Finaliser) Run(ctx context.Context) error {
 }
 
 func (f *Finaliser) log(r FinaliseResult) {
+	if r.MergeErr != nil {
+		f.o.Logger.Debug("rollups: marks that are done were not merged; reports read them", "error", r.MergeErr)
+	}
 	if r.Expired > 0 {
 		f.o.Logger.Warn("rollups: changes to minutes whose attempts have expired are not counted", "minutes", r.Expired)
 	}

@@ -40,7 +40,7 @@ func (f *folder) add(r *foldRow, statement string) {
 	if r.empty() || f.q.Spend() && r.ExecutedAttempts == 0 {
 		return
 	}
-	g := f.group(r.key())
+	g := f.group(r.key(f.q))
 	g.Add(&r.Counters)
 	for _, idx := range r.latency {
 		g.latency.AddBucket(idx, 1)

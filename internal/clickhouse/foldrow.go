@@ -150,10 +150,13 @@ func (r *foldRow) figure(name string) any {
 }
 
 // key is the group that the row adds to.
-func (r *foldRow) key() metrics.Key {
-	k := metrics.Key{Dims: slices.Clone(r.dims)}
-	if r.bucket != 0 {
-		k.Bucket = time.UnixMilli(r.bucket).UTC()
+func (r *foldRow) key(q metrics.Query) metrics.Key { return keyOf(q, r.dims, r.bucket) }
+
+// keyOf is a group of a report; a bucket may start at 0, as 1970 did.
+func keyOf(q metrics.Query, dims []string, bucketMS int64) metrics.Key {
+	k := metrics.Key{Dims: slices.Clone(dims)}
+	if q.Bucket > 0 {
+		k.Bucket = time.UnixMilli(bucketMS).UTC()
 	}
 	return k
 }

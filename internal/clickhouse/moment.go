@@ -3,12 +3,12 @@ package clickhouse
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Together returns a context whose reports are made of one look at the store: how far
 // rollups are, which buckets they hold and what has arrived is read once for all. It is
-// for questions that are asked at once, as those of a page are; one that is kept keeps the
-// look.
+// for questions that are asked at once, as those of a page are; after a second they look anew.
 func Together(ctx context.Context) context.Context {
 	return context.WithValue(ctx, momentKey{}, newMoment())
 }
@@ -16,6 +16,7 @@ func Together(ctx context.Context) context.Context {
 // moment is one look at the store: answers that reports share. It is safe for
 // concurrent use.
 type moment struct {
+	began   time.Time
 	lock    sync.Mutex
 	answers map[momentQuestion]*momentAnswer
 }
@@ -34,11 +35,16 @@ type momentAnswer struct {
 	err   error
 }
 
-func newMoment() *moment { return &moment{answers: map[momentQuestion]*momentAnswer{}} }
+func newMoment() *moment {
+	return &moment{began: time.Now(), answers: map[momentQuestion]*momentAnswer{}}
+}
+
+// sharedFor is how long a look is shared: what is read from attempts is of later.
+const sharedFor = time.Second
 
 // momentOf is the look that the questions of ctx share, or a new one.
 func momentOf(ctx context.Context) *moment {
-	if m, ok := ctx.Value(momentKey{}).(*moment); ok {
+	if m, ok := ctx.Value(momentKey{}).(*moment); ok && time.Since(m.began) < sharedFor {
 		return m
 	}
 	return newMoment()

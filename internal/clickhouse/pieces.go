@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/maypok86/otter/v2"
 
@@ -19,8 +18,9 @@ import (
 const (
 	piecesBytes  = 64 << 20 // that are kept, about
 	mostPiece    = 200      // rows of a piece that is kept
-	pieceRowSize = 1200     // bytes of a row without its sketches, about
-	sketchEntry  = 40       // bytes of a bucket of a sketch, about
+	pieceRowSize = 1400     // bytes of a row without what follows, about
+	mapEntrySize = 60       // of an entry of a map of counters
+	sketchEntry  = 16       // of a bucket of a sketch
 )
 
 // pieceKey tells pieces apart: by what is asked, and by each bucket with its version.
@@ -43,7 +43,10 @@ type pieceRow struct {
 func (p *piece) weight() uint32 {
 	n := pieceRowSize
 	for _, r := range p.rows {
-		n += pieceRowSize
+		n += pieceRowSize + mapEntrySize*r.counters.Entries()
+		for _, d := range r.key.Dims {
+			n += len(d)
+		}
 		if r.sketches != nil {
 			n += sketchEntry * (r.sketches[0].Buckets() + r.sketches[1].Buckets())
 		}
@@ -111,19 +114,25 @@ func (p *piece) sum(asked []byte) (key pieceKey) {
 	return key
 }
 
+// readPieces are those of a series that are read now, by their start in Unix milliseconds.
+type readPieces struct {
+	by   map[int64]*piece
+	lost bool // rows came that belong to none: nothing is kept
+}
+
 // knownPieces adds to f what is kept, and returns what else the plan has and the pieces of that.
-func (s *Store) knownPieces(f *folder, r rollupQuery) (rest rollup.Plan, missing map[int64]*piece) {
-	missing = piecesOf(r)
-	if missing == nil {
-		return r.plan, nil
+func (s *Store) knownPieces(f *folder, r rollupQuery) (rest rollup.Plan, missing *readPieces) {
+	missing = &readPieces{by: piecesOf(r)}
+	if missing.by == nil {
+		return r.plan, missing
 	}
 	rest.Buckets = map[rollup.Level][]rollup.Bucket{}
-	for start, p := range missing {
+	for start, p := range missing.by {
 		if kept, ok := s.pieces.GetIfPresent(p.key); ok {
 			for i := range kept.rows {
 				f.addCounters(&kept.rows[i])
 			}
-			delete(missing, start)
+			delete(missing.by, start)
 			continue
 		}
 		for l, buckets := range p.buckets {
@@ -133,35 +142,27 @@ func (s *Store) knownPieces(f *folder, r rollupQuery) (rest rollup.Plan, missing
 	return rest, missing
 }
 
-// keep adds a row to its piece. A piece with too many is given up.
-func keepRow(missing map[int64]*piece, row pieceRow) {
-	start := int64(0)
-	if !row.key.Bucket.IsZero() {
-		start = row.key.Bucket.UnixMilli()
-	}
-	p := missing[start]
+// add adds a row to its piece. A piece with too many rows is not kept.
+func (ps *readPieces) add(row pieceRow) {
+	p := ps.by[row.key.Bucket.UnixMilli()]
 	switch {
 	case p == nil:
-	case len(p.rows) == mostPiece:
-		delete(missing, start)
+		ps.lost = true
+	case len(p.rows) > mostPiece:
 	default:
 		p.rows = append(p.rows, row)
 	}
 }
 
 // keepPieces keeps pieces that are complete.
-func (s *Store) keepPieces(pieces map[int64]*piece) {
-	for _, p := range pieces {
-		p.buckets, p.rows = nil, slices.Clip(p.rows)
-		s.pieces.Set(p.key, p)
+func (s *Store) keepPieces(ps *readPieces) {
+	if ps.lost {
+		return
 	}
-}
-
-// keyOf is a group of a report; bucketMS is 0 without buckets.
-func keyOf(dims []string, bucketMS int64) metrics.Key {
-	k := metrics.Key{Dims: slices.Clone(dims)}
-	if bucketMS != 0 {
-		k.Bucket = time.UnixMilli(bucketMS).UTC()
+	for _, p := range ps.by {
+		if len(p.rows) <= mostPiece {
+			p.buckets, p.rows = nil, slices.Clip(p.rows)
+			s.pieces.Set(p.key, p)
+		}
 	}
-	return k
 }

@@ -363,3 +363,95 @@ func TestKeptPiecesFollowTheirBuckets(t *testing.T) {
 	finalise(t, s, clickhouse.FinaliseOptions{})
 	compare()
 }
+
+// What a look shares never tears what moves: an operation that goes over midnight between two
+// reports of one look is in one of the two days.
+func TestLooksDoNotTearWhatMoves(t *testing.T) {
+	for name, window := range map[string][2]time.Duration{"the new day by its hours": {0, 36 * time.Hour}, "the old day by its hours": {12 * time.Hour, 48 * time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			s := rolledStore(t)
+			if err := s.Exec(t.Context(), "SYSTEM STOP MERGES "+s.Database()+".rollups"); err != nil { // else it may be the merge that tells
+				t.Fatal(err)
+			}
+			day := histories.Base.Truncate(24 * time.Hour)
+			second := one("moves", day.Add(24*time.Hour+30*time.Second), retrylens.OutcomeSuccess)
+			second.Attempt, second.Cause = 1, retrylens.CausePolicy
+			write(t, s, one("still", day.Add(12*time.Hour), retrylens.OutcomeSuccess), second)
+			finalise(t, s, clickhouse.FinaliseOptions{})
+			look := clickhouse.Together(t.Context())
+			q := metrics.Query{AsOf: histories.Now, From: day, To: day.Add(48 * time.Hour)}
+			if _, err := s.Report(look, q); err != nil {
+				t.Fatal(err)
+			}
+			write(t, s, one("moves", day.Add(24*time.Hour-10*time.Second), retrylens.OutcomeSuccess))
+			finalise(t, s, clickhouse.FinaliseOptions{})
+			q.From, q.To = day.Add(window[0]), day.Add(window[1])
+			r, err := s.Report(look, q)
+			if err != nil || r.Rows[0].Operations != 2 {
+				t.Errorf("%+v, %v; before and after there are 2 operations", r.Rows, err)
+			}
+		})
+	}
+}
+
+// Buckets may be as wide as a Duration is, and the first may start where 1970 did.
+func TestWideBuckets(t *testing.T) {
+	s := rolledStore(t)
+	attempts := []retrylens.Attempt{one("a", histories.Base, retrylens.OutcomeSuccess), one("b", histories.Base.Add(26*time.Hour), retrylens.OutcomeError)}
+	write(t, s, attempts...)
+	asOf := histories.Base.Add(48 * time.Hour)
+	for range 2 {
+		for _, hours := range []time.Duration{24, 36500 * 24, 1_000_000, 1_193_047, 2_500_000} {
+			for range 2 { // the second time from what is kept
+				compareRolled(t, s, attempts, metrics.Query{AsOf: asOf, Bucket: hours * time.Hour})
+				compareRolled(t, s, attempts, metrics.Query{AsOf: asOf, Bucket: hours * time.Hour, GroupBy: []metrics.Dimension{metrics.DimExecutedModel}})
+			}
+		}
+		finalise(t, s, clickhouse.FinaliseOptions{AsOf: asOf})
+	}
+}
+
+// A merge that the engine refuses fails no pass whose work is done.
+func TestPassesDoNotDependOnMerges(t *testing.T) {
+	s := rolledStore(t)
+	write(t, s, one("a", histories.Base, retrylens.OutcomeSuccess))
+	if err := s.Exec(t.Context(), "INSERT INTO "+s.Database()+".rollup_marks SELECT toDateTime(1700000000 + number * 60, 'UTC'), toUUID('00000000-0000-0000-0000-000000000001'), now64(3), -1 FROM numbers(30000)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Exec(t.Context(), "SYSTEM STOP MERGES "+s.Database()+".rollup_marks"); err != nil {
+		t.Fatal(err)
+	}
+	if r := finalise(t, s, clickhouse.FinaliseOptions{}); r.MergeErr == nil || r.Minutes != 1 {
+		t.Errorf("%+v", r)
+	}
+	if err := s.Exec(t.Context(), "SYSTEM START MERGES "+s.Database()+".rollup_marks"); err != nil {
+		t.Fatal(err)
+	}
+	if r := finalise(t, s, clickhouse.FinaliseOptions{}); r.MergeErr != nil {
+		t.Errorf("asked again within the hour: %+v", r)
+	}
+}
+
+// A mark that two finalisers end is ended once.
+func TestMarksAreEndedOnce(t *testing.T) {
+	s := rolledStore(t)
+	write(t, s, one("a", histories.Base, retrylens.OutcomeSuccess))
+	o := clickhouse.FinaliseOptions{AsOf: histories.Now}
+	ended := false
+	o = o.WithSteps(func(name string) error {
+		if name != "remove marks" {
+			return nil
+		}
+		ended = true
+		_, err := s.Finalise(t.Context(), clickhouse.FinaliseOptions{AsOf: histories.Now})
+		return err
+	})
+	finalise(t, s, o)
+	var least int64
+	if !ended {
+		t.Error("no marks were removed")
+	}
+	if err := s.Value(t.Context(), "SELECT min(n) FROM (SELECT sum(sign) AS n FROM "+s.Database()+".rollup_marks GROUP BY minute, mark)", &least); err != nil || least != 0 {
+		t.Errorf("marks sum up to %d, %v", least, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/ext"
 )
 
 // minuteMS is a minute in Unix milliseconds.
@@ -47,41 +48,50 @@ func (s *Store) marks(ctx context.Context) ([]mark, error) {
 	return out, rows.Err()
 }
 
-// unmark says that rollups have seen what the marks stand for.
+// unmark says that rollups have seen what the marks stand for. What another finaliser has
+// ended meanwhile is not ended again: a second row of sign -1 finds no pair to vanish with.
 func (s *Store) unmark(ctx context.Context, marks []mark) error {
 	if len(marks) == 0 {
 		return nil
 	}
-	b, err := s.conn.PrepareBatch(s.with(ctx, nil), "INSERT INTO "+s.database+".rollup_marks (minute, mark, marked_at, sign)")
+	ended, err := ext.NewTable("ended_marks", ext.Column("minute", "DateTime('UTC')"), ext.Column("id", "String"))
 	if err != nil {
 		return err
 	}
-	defer b.Abort() //nolint:errcheck // after Send it does nothing
-	for _, m := range marks {
-		if err := b.Append(time.UnixMilli(m.minute).UTC(), m.id, m.markedAt, int8(-1)); err != nil {
+	minutes := make([]int64, len(marks))
+	for i, m := range marks {
+		if err := ended.Append(time.UnixMilli(m.minute).UTC(), m.id); err != nil {
 			return err
 		}
+		minutes[i] = m.minute
 	}
-	return b.Send()
+	ctx = clickhouse.Context(s.with(ctx, oneBlock), clickhouse.WithExternalTable(ended))
+	return s.conn.Exec(ctx, "INSERT INTO "+s.database+".rollup_marks (minute, mark, marked_at, sign)"+
+		" SELECT minute, mark, min(marked_at), -1 FROM "+s.database+".rollup_marks"+
+		" WHERE minute >= toDateTime({from:Int64}, 'UTC') AND minute <= toDateTime({to:Int64}, 'UTC') AND (minute, mark) GLOBAL IN (SELECT minute, toUUID(id) FROM ended_marks)"+
+		" GROUP BY minute, mark HAVING sum(sign) > 0",
+		clickhouse.Named("from", slices.Min(minutes)/1000), clickhouse.Named("to", slices.Max(minutes)/1000))
 }
 
-// doneMarks is how many rows of marks may lie about before they are merged.
-const doneMarks = 20_000
+// From doneMarks rows of marks on they are merged, at most every mergeEvery.
+const (
+	doneMarks  = 20_000
+	mergeEvery = time.Hour
+)
 
 // mergeMarks has the engine take the marks away that are done. It would do so by itself, but
-// not soon where there are few parts, and every report reads them. A user who may not, or a
-// cluster's other nodes, go without.
+// not soon where there are few parts, and every report reads them. No pass depends on it: a user
+// may lack the right, merges may be stopped, and of a cluster it is this node only.
 func (s *Store) mergeMarks(ctx context.Context) error {
 	var rows uint64
 	err := s.value(ctx, &rows, "SELECT sum(rows) FROM system.parts WHERE active AND database = {db:String} AND table = {table:String}",
 		clickhouse.Named("db", s.database), clickhouse.Named("table", s.local("rollup_marks")))
-	if err == nil && rows > doneMarks {
-		err = s.conn.Exec(s.with(ctx, clickhouse.Settings{"optimize_skip_merged_partitions": 1}), "OPTIMIZE TABLE "+s.database+"."+s.local("rollup_marks")+" FINAL")
+	last := s.mergedMarks.Load()
+	if err != nil || rows <= doneMarks || last != 0 && time.Since(time.Unix(last, 0)) < mergeEvery {
+		return err
 	}
-	if isAccessDenied(err) {
-		return nil
-	}
-	return err
+	s.mergedMarks.Store(time.Now().Unix())
+	return s.conn.Exec(s.with(ctx, clickhouse.Settings{"optimize_skip_merged_partitions": 1}), "OPTIMIZE TABLE "+s.database+"."+s.local("rollup_marks")+" FINAL")
 }
 
 // markMinutes marks minutes, for what no view sees.

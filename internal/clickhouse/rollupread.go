@@ -32,16 +32,24 @@ var errMoved = errors.New("rollups changed while they were read")
 type rollupQuery struct {
 	metrics.Query
 	plan rollup.Plan
+
+	// torn plans name buckets that were computed since the look began: an operation that moved
+	// meanwhile may be in two of them, or in none.
+	torn bool
 }
 
 // foldRollups answers q with the rollups where they hold, and from attempts
 // elsewhere; false = the rollups do not help.
 func (s *Store) foldRollups(ctx context.Context, m *moment, f *folder, q metrics.Query, expired int64) (bool, error) {
 	const tries = 3
-	for range tries {
+	for try := range tries {
 		r, ok, err := s.planRollups(ctx, m, q, expired)
 		if err != nil || !ok {
 			return false, err
+		}
+		if r.torn && try < tries-1 {
+			m = newMoment()
+			continue
 		}
 		if err = s.runPlan(ctx, f, r); !errors.Is(err, errMoved) {
 			return err == nil, err
@@ -87,6 +95,9 @@ func (s *Store) planRollups(ctx context.Context, m *moment, q metrics.Query, exp
 			return s.lookup(ctx, m, days, l, spans)
 		},
 	})
+	for _, buckets := range r.plan.Buckets {
+		r.torn = r.torn || slices.ContainsFunc(buckets, func(b rollup.Bucket) bool { return b.Version > versionAt(st.now)+perMicrosecond })
+	}
 	return r, err == nil && len(r.plan.Buckets) > 0, err
 }
 
@@ -133,16 +144,16 @@ func (s *Store) runPlan(ctx context.Context, f *folder, r rollupQuery) error {
 // readBuckets adds the planned buckets: pieces of a series that are known already from
 // memory.
 func (s *Store) readBuckets(ctx context.Context, f *folder, r rollupQuery) error {
-	var pieces map[int64]*piece
-	if r.plan, pieces = s.knownPieces(f, r); len(r.plan.Buckets) == 0 {
+	var missing *readPieces
+	if r.plan, missing = s.knownPieces(f, r); len(r.plan.Buckets) == 0 {
 		return nil
 	}
 	err := s.readRows(ctx, r, func(row pieceRow) {
 		f.addCounters(&row)
-		keepRow(pieces, row)
+		missing.add(row)
 	})
 	if err == nil {
-		s.keepPieces(pieces)
+		s.keepPieces(missing)
 	}
 	return err
 }
@@ -155,7 +166,7 @@ func (s *Store) readRows(ctx context.Context, r rollupQuery, add func(pieceRow))
 		return err
 	}
 	ctx = clickhouse.Context(s.with(ctx, nil), clickhouse.WithExternalTable(heads))
-	params := []any{clickhouse.Named("step", uint32(max(1, r.Bucket/time.Second)))}
+	params := []any{clickhouse.Named("step", int64(max(1, r.Bucket/time.Second)))}
 	for d, values := range r.Filters {
 		params = append(params, clickhouse.Named(string(d), values))
 	}
@@ -219,7 +230,7 @@ func rollupGroupKeys(q metrics.Query) []rollupKey {
 		keys = append(keys, k)
 	}
 	if q.Bucket > 0 {
-		keys = append(keys, rollupKey{"toInt64(intDiv(toUnixTimestamp(bucket), {step:UInt32})) * {step:UInt32} * 1000", "bucket_start"})
+		keys = append(keys, rollupKey{"intDiv(toInt64(toUnixTimestamp(bucket)), {step:Int64}) * {step:Int64} * 1000", "bucket_start"})
 	}
 	return keys
 }
@@ -304,7 +315,7 @@ func (s *Store) readCounters(ctx context.Context, q metrics.Query, params []any,
 		if err != nil {
 			return 0, err
 		}
-		add(keyOf(r.dims, r.bucketMS), c, r.hash)
+		add(keyOf(q, r.dims, r.bucketMS), c, r.hash)
 	}
 	return buckets, rows.Err()
 }

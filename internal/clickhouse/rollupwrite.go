@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/shopspring/decimal"
@@ -44,12 +45,17 @@ func rollupColumns() []string {
 	return out
 }
 
+// perMicrosecond is how many versions there are in a microsecond of the server's clock.
+const perMicrosecond = 1024
+
+// versionAt is the lowest version of that moment.
+func versionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) * perMicrosecond }
+
 // rollupVersion is larger than every version of that level in the span, and than
 // those of the same moment but by chance. It must be taken before what it stands
 // for is read: of two rows of a bucket, the one with the larger version has then
 // seen all that the other has. The server's clock may go back.
 func (s *Store) rollupVersion(ctx context.Context, level rollup.Level, span rollup.Span) (uint64, error) {
-	const perMicrosecond = 1024
 	var v uint64
 	err := s.value(ctx, &v, "SELECT greatest(toUInt64(toUnixTimestamp64Micro(now64(6))) * {scale:UInt64}, (SELECT max(version) + {scale:UInt64} FROM "+s.database+".rollups"+
 		" WHERE level = {level:Int8} AND kind = 'bucket' AND bucket >= toDateTime({from:Int64}) AND bucket < toDateTime({to:Int64})))",

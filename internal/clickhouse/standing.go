@@ -62,7 +62,7 @@ func (s *Store) days(ctx context.Context, m *moment) ([]rollup.Bucket, error) {
 // readFacts reads what one statement tells.
 func (s *Store) readFacts(ctx context.Context, st *standing) error {
 	const safeDays = schema.RollupMarkDays * 2 / 3
-	const facts = "SELECT (SELECT now64(3, 'UTC')), (SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String})"
+	const facts = "SELECT (SELECT now64(6, 'UTC')), (SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String})"
 	var told, waiting uint64
 	var lastPassMS int64
 	var create string

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -46,7 +47,8 @@ type Store struct {
 	finaliseRows     uint64        // about how many attempts a window of a pass has, a chunk up to 4 times as many
 	rollupRows       int           // about how many rows of rollups are inserted at once
 
-	pieces *pieceCache // of series
+	pieces      *pieceCache  // of series
+	mergedMarks atomic.Int64 // Unix seconds; 0 = not yet
 }
 
 // Open connects and makes sure that the database exists; it does not migrate.

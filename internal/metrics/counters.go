@@ -69,6 +69,15 @@ func (c *Counters) Add(o *Counters) {
 	}
 }
 
+// Entries is how many entries its maps have.
+func (c *Counters) Entries() int {
+	n := len(c.OrphanedCostUSDByReason)
+	for _, m := range c.maps() {
+		n += len(*m)
+	}
+	return n
+}
+
 // SpendOnly keeps the figures of executed attempts; a row by what was executed
 // holds no others.
 func (c *Counters) SpendOnly() Counters {
