@@ -39,10 +39,11 @@ func (u *UI) views(ctx context.Context, q metrics.Query, bucket time.Duration, g
 }
 
 // lastShown is the latest bucket in which attempts of a group failed with a class, of a
-// class "" in any way, one that is whole rather than one that the window cuts; zero without
-// any. Where groups may be many it is that of all groups.
-func (v views) lastShown(dims []string, class string) (bucket time.Time) {
+// class "" in any way, one that is whole rather than one that the window cuts, and how many
+// did. Where groups may be many it is that of all groups.
+func (v views) lastShown(dims []string, class string) (bucket time.Time, n uint64) {
 	var cut time.Time
+	var ofCut uint64
 	r := v.buckets
 	if r == nil {
 		r = v.series
@@ -58,27 +59,34 @@ func (v views) lastShown(dims []string, class string) (bucket time.Time) {
 		}
 		whole := !row.Bucket.Before(r.From) && !row.Bucket.Add(r.Bucket).After(r.To)
 		if whole && row.Bucket.After(bucket) {
-			bucket = row.Bucket
+			bucket, n = row.Bucket, failed
 		} else if row.Bucket.After(cut) {
-			cut = row.Bucket
+			cut, ofCut = row.Bucket, failed
 		}
 	}
-	if bucket.IsZero() {
-		return cut
+	if n == 0 {
+		return cut, ofCut
 	}
-	return bucket
+	return bucket, n
 }
 
+// enough is how many failures a stretch of time should hold in which an example is looked for.
+const enough = 40
+
 // exampleWindows are where an example of a group and class is looked for: where it was
-// seen last, and where that is not known of the group, in the last hour of the window too.
+// seen last, at first as much of it as holds enough, and where that is not known of the group, in
+// the last hour of the window too.
 func (v views) exampleWindows(q metrics.Query, dims []string, class string) (out [][2]time.Time) {
-	if shown := v.lastShown(dims, class); !shown.IsZero() {
+	if shown, n := v.lastShown(dims, class); n > 0 {
 		w := [2]time.Time{shown, shown.Add(v.series.Bucket)}
 		if shown.Before(q.From) {
 			w[0] = q.From
 		}
 		if w[1].After(q.To) {
 			w[1] = q.To
+		}
+		if span := w[1].Sub(w[0]); n > enough && span > time.Minute {
+			out = append(out, [2]time.Time{w[1].Add(-max(time.Minute, span/time.Duration(n/enough))), w[1]})
 		}
 		out = append(out, w)
 	}

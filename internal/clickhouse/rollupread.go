@@ -158,29 +158,36 @@ func (s *Store) readBuckets(ctx context.Context, f *folder, r rollupQuery) error
 	return err
 }
 
-// readRows reads sketches first: the counters' statement tells whether all buckets were
-// still there.
+// readRows reads sketches and counters at once. Each statement tells how many of the buckets
+// were there.
 func (s *Store) readRows(ctx context.Context, r rollupQuery, add func(pieceRow)) error {
 	heads, wanted, err := headsTable(r.plan)
 	if err != nil {
 		return err
 	}
-	ctx = clickhouse.Context(s.with(ctx, nil), clickhouse.WithExternalTable(heads))
 	params := []any{clickhouse.Named("step", int64(max(1, r.Bucket/time.Second)))}
 	for d, values := range r.Filters {
 		params = append(params, clickhouse.Named(string(d), values))
 	}
+	var rows []groupCounters
 	var sketches sketchesOf
+	found := [2]int{wanted, wanted}
+	g, ctx := errgroup.WithContext(ctx)
+	ctx = clickhouse.Context(s.with(ctx, nil), clickhouse.WithExternalTable(heads))
+	g.Go(func() (err error) { rows, found[0], err = s.readCounters(ctx, r.Query, params); return err })
 	if sketched(r.Query) {
-		if sketches, err = s.readSketches(ctx, r.Query, params); err != nil {
-			return err
-		}
+		g.Go(func() (err error) { sketches, found[1], err = s.readSketches(ctx, r.Query, params); return err })
 	}
-	found, err := s.readCounters(ctx, r.Query, params, func(k metrics.Key, c metrics.Counters, hash uint64) { add(pieceRow{k, c, sketches[hash]}) })
-	if err == nil && found != wanted {
-		err = errMoved
+	if err := g.Wait(); err != nil {
+		return err
 	}
-	return err
+	if found != [2]int{wanted, wanted} {
+		return errMoved
+	}
+	for _, row := range rows {
+		add(pieceRow{row.key, row.counters, sketches[row.hash]})
+	}
+	return nil
 }
 
 // headsTable sends the planned buckets along with a statement, as the table heads.
@@ -295,17 +302,24 @@ func countersSQL(database string, q metrics.Query) string {
 	return b.String()
 }
 
+// groupCounters are the counters of a group, and its hash.
+type groupCounters struct {
+	key      metrics.Key
+	counters metrics.Counters
+	hash     uint64
+}
+
 // readCounters also returns how many of the buckets were there.
-func (s *Store) readCounters(ctx context.Context, q metrics.Query, params []any, add func(k metrics.Key, c metrics.Counters, hash uint64)) (buckets int, err error) {
+func (s *Store) readCounters(ctx context.Context, q metrics.Query, params []any) (out []groupCounters, buckets int, err error) {
 	rows, err := s.conn.Query(ctx, countersSQL(s.database, q), params...)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	defer rows.Close()
 	r := newCounterRow(q)
 	for rows.Next() {
 		if err := rows.Scan(r.to...); err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 		if r.isBucket {
 			buckets += int(r.rows)
@@ -313,11 +327,11 @@ func (s *Store) readCounters(ctx context.Context, q metrics.Query, params []any,
 		}
 		c, err := r.counters()
 		if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
-		add(keyOf(q, r.dims, r.bucketMS), c, r.hash)
+		out = append(out, groupCounters{keyOf(q, r.dims, r.bucketMS), c, r.hash})
 	}
-	return buckets, rows.Err()
+	return out, buckets, rows.Err()
 }
 
 // counterRow is a row of countersSQL, scanned into again and again.
@@ -384,37 +398,46 @@ func (f *folder) addCounters(r *pieceRow) {
 }
 
 // ofRetryTax is added to the indices of sketches of retry tax, which are 16 bits wide, so
-// that one statement reads both kinds.
-const ofRetryTax = 1 << 16
+// that one statement reads both kinds; ofBucket stands for a bucket that was there.
+const (
+	ofRetryTax = 1 << 16
+	ofBucket   = 2 * ofRetryTax
+)
 
 // sketchesSQL merges the sketches of the planned buckets. Groups are told by their hash;
 // the counters' statement tells whose that is.
 func sketchesSQL(database string, q metrics.Query) string {
+	bucket := "if(kind = 'bucket', [toUInt32(" + strconv.Itoa(ofBucket) + ")], "
 	return "SELECT group_hash, groupArray(idx) AS sketch_idx, groupArray(n) AS sketch_n\nFROM\n(\n    SELECT " + groupHashSQL(rollupGroupKeys(q)) +
-		" AS group_hash, idx, sum(sketch_count) AS n\n    FROM " + database + ".rollups\n    ARRAY JOIN arrayConcat(CAST(latency_idx, 'Array(UInt32)'), arrayMap(i -> i + " + strconv.Itoa(ofRetryTax) +
-		", CAST(retry_tax_idx, 'Array(UInt32)'))) AS idx, arrayConcat(latency_n, retry_tax_n) AS sketch_count\n    PREWHERE " + rollupRows + "\n    WHERE kind = 'home'" + rollupFilterSQL(q) +
-		"\n    GROUP BY group_hash, idx\n)\nGROUP BY group_hash"
+		" AS group_hash, idx, sum(sketch_count) AS n\n    FROM " + database + ".rollups\n    ARRAY JOIN " + bucket + "arrayConcat(CAST(latency_idx, 'Array(UInt32)'), arrayMap(i -> i + " + strconv.Itoa(ofRetryTax) +
+		", CAST(retry_tax_idx, 'Array(UInt32)')))) AS idx,\n        if(kind = 'bucket', [toUInt64(1)], arrayConcat(latency_n, retry_tax_n)) AS sketch_count\n    PREWHERE " + rollupRows +
+		"\n    WHERE kind = 'bucket' OR kind = 'home'" + rollupFilterSQL(q) + "\n    GROUP BY group_hash, idx\n)\nGROUP BY group_hash"
 }
 
-func (s *Store) readSketches(ctx context.Context, q metrics.Query, params []any) (sketchesOf, error) {
+// readSketches also returns how many of the buckets were there.
+func (s *Store) readSketches(ctx context.Context, q metrics.Query, params []any) (out sketchesOf, buckets int, err error) {
 	rows, err := s.conn.Query(ctx, sketchesSQL(s.database, q), params...)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer rows.Close()
-	out := sketchesOf{}
+	out = sketchesOf{}
 	var hash uint64
 	var idx []uint32
 	var n []uint64
 	for rows.Next() {
 		if err := rows.Scan(&hash, &idx, &n); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		sketches := &[2]metrics.Sketch{}
 		for i := range idx {
+			if idx[i] == ofBucket {
+				buckets += int(n[i])
+				continue
+			}
 			sketches[idx[i]/ofRetryTax].AddBucket(uint16(idx[i]), n[i])
 		}
 		out[hash] = sketches
 	}
-	return out, rows.Err()
+	return out, buckets, rows.Err()
 }

@@ -45,6 +45,9 @@ func (s *Store) slices(ctx context.Context, q metrics.Query) ([]window, error) {
 		if err != nil {
 			return nil, fmt.Errorf("clickhouse: estimate the window: %w", err)
 		}
+		if rows == 0 { // an operation has a record at its start
+			return nil, nil
+		}
 		if rows <= s.sliceRows {
 			return []window{{q.From.UnixMilli(), q.To.UnixMilli()}}, nil
 		}
