@@ -30,10 +30,11 @@ const (
 
 func main() {
 	sizes := flag.String("attempts", "3000000,30000000", "attempts of each run, comma-separated")
+	limit := flag.Duration("limit", maxTime, "`DURATION` after which it gives up, for slow machines")
 	dir := flag.String("dir", "", "directory for the data, removed at the end; empty = a temporary one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	ctx, cancel := context.WithTimeout(ctx, *limit)
 	err := run(ctx, *sizes, *dir)
 	cancel()
 	stop()
@@ -142,7 +143,7 @@ func (b *bench) open(ctx context.Context, database string) (*clickhouse.Store, d
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Close())
 	}
-	o.ReadTimeout = maxTime
+	o.ReadTimeout = time.Hour
 	conn, err := ch.Open(o)
 	return s, conn, err
 }
