@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 
 	"github.com/retrylens/retrylens"
@@ -46,7 +47,7 @@ func TestPagesNeedNoMoreThanTheyAsk(t *testing.T) {
 			spare := &sparing{folded: f, t: t}
 			_, all := served(t, f)(path)
 			r, some := servedBy(t, spare)(path)
-			if r.StatusCode != 200 || all != some {
+			if r.StatusCode != http.StatusOK || all != some {
 				t.Errorf("%d; with fewer counters the page differs: %s", r.StatusCode, firstDifference(all, some))
 			}
 			if !spare.spared {

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ func TestEndlessWindowsMakeSmallPages(t *testing.T) {
 	get := served(t, &folded{attempts: histories.Generate(3, 200)})
 	for _, path := range []string{"/", "/errors", "/spend", "/layers"} {
 		for _, window := range []string{"from=2026-01-01&to=2026-12-31", "from=1900-01-01&to=2200-01-01", "from=1970-01-01&to=2026-11-30", "from=0001-01-01T00:00:01Z&to=2200-01-01T00:00:00Z"} {
-			if r, body := get(path + "?" + window); r.StatusCode != 200 || len(body) > 1<<20 {
+			if r, body := get(path + "?" + window); r.StatusCode != http.StatusOK || len(body) > 1<<20 {
 				t.Errorf("%s?%s: %d, %d bytes", path, window, r.StatusCode, len(body))
 			}
 		}
