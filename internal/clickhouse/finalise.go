@@ -158,10 +158,12 @@ func (p *pass) prepare(ctx context.Context) error {
 	return p.write(ctx, "mark lost operations", func(ctx context.Context) error { return p.markMinutes(ctx, due) })
 }
 
+// safeDays is how many days a pass is trusted for: marks expire later.
+const safeDays = schema.RollupMarkDays * 2 / 3
+
 // marksTellAll tells whether marks are known to be complete: since somebody marked
 // everything, marks were never left for so long that they expired.
 func (s *Store) marksTellAll(ctx context.Context) (bool, error) {
-	const safeDays = schema.RollupMarkDays * 2 / 3
 	var n uint64
 	err := s.value(ctx, &n, "SELECT count() FROM "+s.database+".rollup_runs WHERE finished_at > now64(3) - toIntervalDay({days:UInt32})",
 		clickhouse.Named("days", uint32(safeDays)))

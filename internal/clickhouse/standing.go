@@ -9,7 +9,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/retrylens/retrylens/internal/rollup"
-	"github.com/retrylens/retrylens/schema"
 )
 
 // standing is how far the rollups are, which reports are planned by.
@@ -61,7 +60,6 @@ func (s *Store) days(ctx context.Context, m *moment) ([]rollup.Bucket, error) {
 
 // readFacts reads what one statement tells.
 func (s *Store) readFacts(ctx context.Context, st *standing) error {
-	const safeDays = schema.RollupMarkDays * 2 / 3
 	const facts = "SELECT (SELECT now64(6, 'UTC')), (SELECT create_table_query FROM system.tables WHERE database = {db:String} AND name = {table:String})"
 	var told, waiting uint64
 	var lastPassMS int64
